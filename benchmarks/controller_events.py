@@ -81,11 +81,11 @@ def cost_of(controller: Controller, work: Callable[[], object]) -> Cost:
     done = time.process_time()
     assert before is not None
     assert after is not None
-    _tell(controller, before, after)
+    _send(controller, before, after)
     return Cost((done - began) * 1000, (time.process_time() - done) * 1000)
 
 
-def _tell(controller: Controller, before: TargetState, after: TargetState) -> None:
+def _send(controller: Controller, before: TargetState, after: TargetState) -> None:
     own = controller.image.controller_id
     sender = Sender(own, controller.epoch, "PLAINTEXT")
     for broker, registration in after.image.brokers.items():

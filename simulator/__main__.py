@@ -38,7 +38,7 @@ PLANTED: Final = tuple(name for name in VARIANTS if name.startswith("bug-"))
 WITHIN: Final = 3_000
 
 
-def tell(variant: str, outcome: Outcome) -> None:
+def report(variant: str, outcome: Outcome) -> None:
     """One run that went wrong, and how to see it again."""
     breach = outcome.breach
     assert breach is not None
@@ -55,7 +55,7 @@ def one(variant: str, seed: int, *, shorten: bool) -> int:
     print(f"{variant} seed {seed}: {len(outcome.faults)} faults, {outcome.events} events, ", end="")
     print(f"{outcome.acknowledged} acknowledged, trace {outcome.trace:08x}")
     if outcome.breach is not None:
-        tell(variant, outcome)
+        report(variant, outcome)
     return outcome.breach is not None
 
 
@@ -73,7 +73,7 @@ def many(work: Sequence[tuple[str, int]], *, processes: int) -> int:
         if outcome.breach is not None:
             wrong += 1
             if wrong <= 10:
-                tell(variant, outcome)
+                report(variant, outcome)
     for variant, (runs, broken, events, acknowledged) in counts.items():
         print(
             f"{variant}: {runs} schedules, {broken} wrong; {events / runs:.0f} events and "

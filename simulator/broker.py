@@ -78,7 +78,7 @@ class Broker:
         self.session: int | None = None
         self.broker_epoch = -1
         self.registered = False
-        self.told_trusted = False
+        self.reported_trusted = False
         self.seen_zxid = -1
         self.alive: frozenset[int] = frozenset()
         self.controller_epoch = 0
@@ -174,12 +174,12 @@ class Broker:
         session, zookeeper = self.session, self.world.zookeeper
         self.ask(lambda: zookeeper.zxid, self._heartbeat)
         says = self.world.options.strict.unclean_registration
-        if says and self.registered and self.tail_known and not self.told_trusted:
+        if says and self.registered and self.tail_known and not self.reported_trusted:
             self.ask(lambda: zookeeper.trust(self.number, session), self._trusted)
 
     def _trusted(self, answer: Any) -> None:
         """The registration says no more that the log may lack its end, or nobody knows."""
-        self.told_trusted = answer is True
+        self.reported_trusted = answer is True
 
     def _heartbeat(self, zxid: Any) -> None:
         if zxid == EXPIRED:
@@ -224,7 +224,7 @@ class Broker:
     def lose_session(self) -> None:
         """The session has expired: resign at once, and come back as a new registration."""
         self.session = None
-        self.registered = self.told_trusted = False
+        self.registered = self.reported_trusted = False
         if self.controller is not None:
             self.controller.resign()
         self._connect()

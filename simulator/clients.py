@@ -36,12 +36,12 @@ class Producer:
         broker, attempt = world.brokers[leader], self._attempt
 
         def reply(error: str, offset: int) -> None:
-            world.network.send(leader, -self.number, "ack", self._heard, attempt, error, offset)
+            world.network.send(leader, -self.number, "ack", self._on_answer, attempt, error, offset)
 
         world.network.send(-self.number, leader, "produce", broker.on_produce, self._value, reply)
-        world.events.after(TIMEOUT_MS, "produce-timeout", self._heard, attempt, "TIMEOUT", -1)
+        world.events.after(TIMEOUT_MS, "produce-timeout", self._on_answer, attempt, "TIMEOUT", -1)
 
-    def _heard(self, attempt: int, error: str, offset: int) -> None:
+    def _on_answer(self, attempt: int, error: str, offset: int) -> None:
         if attempt != self._attempt:
             return
         self._attempt += 1

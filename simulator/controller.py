@@ -43,7 +43,7 @@ class Controller:
         self._again = False
         self._over = False
         #: what each broker has answered: (its epoch, leader epoch)
-        self._told: dict[int, tuple[int, int]] = {}
+        self._sent: dict[int, tuple[int, int]] = {}
         self._ends = Ends(-1)
         self._rebalance = False
 
@@ -115,7 +115,7 @@ class Controller:
         else:
             if seen.state is not None:
                 self._restarted.clear()
-            self._tell(seen)
+            self._send_state(seen)
             self._done()
 
     def _restarted_are_seen(self, version: int | None) -> None:
@@ -192,7 +192,7 @@ class Controller:
             before = known.get(broker)
             if before is not None and before.epoch == registration.epoch:
                 continue
-            self._told.pop(broker, None)
+            self._sent.pop(broker, None)
             self._ends.forget([broker])
             if before is not None or broker in doubtful:
                 self._restarted.add(broker)
@@ -245,19 +245,19 @@ class Controller:
     def _ask_ends(self, broker: int, broker_epoch: int, leader_epoch: int) -> None:
         """Ask a replica in the epoch that has no leader: who answers has left the one before."""
 
-        def heard(number: int, epoch: int, end: int) -> None:
+        def on_end(number: int, epoch: int, end: int) -> None:
             registered = (self._known or {}).get(number)
             if self._over or registered is None or registered.epoch != broker_epoch:
                 return
             if leader_epoch == self._ends.leader_epoch:
-                self._ends.heard(number, LogEnd(epoch, end))
+                self._ends.add_log_end(number, LogEnd(epoch, end))
                 self.look()
 
         own, network = self._broker.number, self._world.network
         target = self._world.brokers[broker]
 
         def reply(*args: Any) -> None:
-            network.send(broker, own, "ends", heard, *args)
+            network.send(broker, own, "ends", on_end, *args)
 
         self._broker.send(broker, "ask-ends", target.on_ends, leader_epoch, reply)
 
@@ -293,7 +293,7 @@ class Controller:
 
     # --- telling -----------------------------------------------------------------------------
 
-    def _tell(self, seen: Snapshot) -> None:
+    def _send_state(self, seen: Snapshot) -> None:
         state = seen.state
         if state is None:
             return
@@ -303,12 +303,12 @@ class Controller:
             if registration is None:
                 continue
             word = registration.epoch, state.leader_epoch
-            if self._told.get(number) == word:
+            if self._sent.get(number) == word:
                 continue
             waiting = True
             self._send(number, registration.epoch, state, seen.version)
         if waiting:
-            self._broker.later(RESEND_MS, "tell-again", self.look)
+            self._broker.later(RESEND_MS, "send-again", self.look)
 
     def _send(self, number: int, epoch: int, state: LeaderAndIsr, version: int) -> None:
         own, network = self._broker.number, self._world.network
@@ -316,11 +316,11 @@ class Controller:
         if self._world.deaf_until_ms[number] > self._world.events.now_ms:
             return
 
-        def told() -> None:
-            self._told[number] = (epoch, state.leader_epoch)
+        def acknowledged() -> None:
+            self._sent[number] = (epoch, state.leader_epoch)
 
         def reply() -> None:
-            network.send(number, own, "told", told)
+            network.send(number, own, "acknowledged", acknowledged)
 
         self._broker.send(
             number,

@@ -133,28 +133,28 @@ class Coordinator:
             for order in turn.orders:
                 markers = cast(WriteMarkers, order)
                 epoch = self._broker.leading.leader_epoch
-                self._tell(markers, epoch, set(markers.partitions))
+                self._write_markers(markers, epoch, set(markers.partitions))
 
     # --- endings
 
-    def _tell(self, order: WriteMarkers, epoch: int, missing: set[TopicPartition]) -> None:
+    def _write_markers(self, order: WriteMarkers, epoch: int, missing: set[TopicPartition]) -> None:
         """Have markers written, until every partition has its own."""
         broker = self._broker
         if not self._is_held:
             return
         if not missing:
             if not self.perform(self.shard.complete(order, self._now_ms)):
-                broker.later(AGAIN_MS, "complete-again", self._tell, order, epoch, missing)
+                broker.later(AGAIN_MS, "complete-again", self._write_markers, order, epoch, missing)
             return
         producer_id, producer_epoch = order.producer
         outcome = int(order.commit)
         marker = f"m:{producer_id}:{producer_epoch}:{epoch}:{outcome}:{order.protocol}"
         for tp in sorted(missing):
-            broker.write_marker(tp, marker, partial(self._told, missing, tp))
-        broker.later(AGAIN_MS, "markers-again", self._tell, order, epoch, missing)
+            broker.write_marker(tp, marker, partial(self._on_marker, missing, tp))
+        broker.later(AGAIN_MS, "markers-again", self._write_markers, order, epoch, missing)
 
     @staticmethod
-    def _told(missing: set[TopicPartition], tp: TopicPartition, error: str) -> None:
+    def _on_marker(missing: set[TopicPartition], tp: TopicPartition, error: str) -> None:
         if error in ("", "INVALID_PRODUCER_EPOCH", "NOT_ENOUGH_REPLICAS_AFTER_APPEND"):
             missing.discard(tp)
 
@@ -202,13 +202,13 @@ class CoordinatingBroker(Broker):
         value = self.log.records[offset].value
         self._waiting.append((offset, self.leading.leader_epoch, value, reply))
 
-    def write_marker(self, tp: TopicPartition, marker: str, told: Callable[[str], None]) -> None:
+    def write_marker(self, tp: TopicPartition, marker: str, done: Callable[[str], None]) -> None:
         """WriteTxnMarkers to whoever is taken for the leader of a partition."""
         ring = self.world.data[tp.partition]
         target, network = ring.guess_leader(), self.world.network
 
         def reply(error: str, _offset: int) -> None:
-            network.send(target, self.number, "told", told, error)
+            network.send(target, self.number, "told", done, error)
 
         self.send(target, "marker", ring.brokers[target].on_produce, marker, reply)
 

@@ -16,7 +16,7 @@ from typing import Any, cast
 from barnabas_broker.coordinator.results import Producer as ProducerEpoch
 from barnabas_broker.coordinator.results import Waiter
 from barnabas_broker.coordinator.transaction.shard import (
-    NOBODY,
+    NO_PRODUCER,
     End,
     Granted,
     Initialisation,
@@ -184,13 +184,13 @@ class TransactionalWorld(TransactionalPartition):
         self._last_id += 1
         return self._last_id
 
-    def ask(self, source: int, step: Step, heard: Callable[[Any], None]) -> None:
-        """Ask whoever is taken for the coordinator; `heard` may be called twice, or never."""
+    def ask(self, source: int, step: Step, on_answer: Callable[[Any], None]) -> None:
+        """Ask whoever is taken for the coordinator; `on_answer` may be called twice, or never."""
         target = self.guess_leader()
         broker = cast(CoordinatingBroker, self.brokers[target])
 
         def reply(answer: object) -> None:
-            self.network.send(target, source, "coordinated", heard, answer)
+            self.network.send(target, source, "coordinated", on_answer, answer)
 
         self.network.send(source, target, "coordinate", broker.on_ask, step, reply)
 
@@ -233,7 +233,7 @@ class Writer:
         self._world = world
         self._number = number
         self._id = f"t{number}"
-        self._producer = NOBODY
+        self._producer = NO_PRODUCER
         self._attempt = 0
         self._begun = 0
         self._sequences: dict[int, int] = {}
@@ -252,23 +252,23 @@ class Writer:
     def _wait(self, delay_ms: int, then: Callable[[], None]) -> None:
         self._world.events.after(delay_ms, "writer", then)
 
-    def _once(self, heard: Callable[..., None]) -> Callable[..., None]:
+    def _once(self, on_answer: Callable[..., None]) -> Callable[..., None]:
         """What hears of the present attempt, and of none before it."""
         self._attempt += 1
         attempt = self._attempt
 
-        def hear(*answer: Any) -> None:
+        def once(*answer: Any) -> None:
             if attempt == self._attempt:
                 self._attempt += 1
-                heard(*answer)
+                on_answer(*answer)
 
-        return hear
+        return once
 
-    def _ask(self, step: Step, heard: Callable[[Any], None]) -> None:
-        hear = self._once(heard)
-        self._world.ask(-self._number, step, hear)
+    def _ask(self, step: Step, on_answer: Callable[[Any], None]) -> None:
+        once = self._once(on_answer)
+        self._world.ask(-self._number, step, once)
         self._world.events.after(
-            TIMEOUT_MS, "ask-timeout", hear, Granted(ErrorCode.REQUEST_TIMED_OUT)
+            TIMEOUT_MS, "ask-timeout", once, Granted(ErrorCode.REQUEST_TIMED_OUT)
         )
 
     # --- a producer's life
@@ -287,7 +287,7 @@ class Writer:
             self._wait(100, self._initialise)
             return
         former, self._producer = self._producer, answer.producer
-        if former != NOBODY and self._world.events.chance.random() < 0.5:
+        if former != NO_PRODUCER and self._world.events.chance.random() < 0.5:
             # What the producer of before has sent comes late.
             self._send_to(self._world.events.chance.randrange(DATA_RINGS), former, 0, _ignored)
         self._sequences = {}
@@ -321,24 +321,24 @@ class Writer:
     def _send(self, index: int) -> None:
         sequence = self._sequences.get(index, 0)
 
-        def heard(error: str, _offset: int) -> None:
+        def on_ack(error: str, _offset: int) -> None:
             self._sent(index, value, error)
 
-        value = self._send_to(index, self._producer, sequence, self._once(heard))
+        value = self._send_to(index, self._producer, sequence, self._once(on_ack))
 
     def _send_to(
-        self, index: int, producer: ProducerEpoch, sequence: int, hear: Callable[..., None]
+        self, index: int, producer: ProducerEpoch, sequence: int, on_ack: Callable[..., None]
     ) -> str:
         world, ring = self._world, self._world.data[index]
         value = f"d:{producer.id}:{producer.epoch}:{sequence}:{self._name}"
         target, network = ring.guess_leader(), world.network
 
         def reply(error: str, offset: int) -> None:
-            network.send(target, -self._number, "ack", hear, error, offset)
+            network.send(target, -self._number, "ack", on_ack, error, offset)
 
         broker = ring.brokers[target]
         network.send(-self._number, target, "produce", broker.on_produce, value, reply)
-        world.events.after(TIMEOUT_MS, "produce-timeout", hear, "TIMEOUT", -1)
+        world.events.after(TIMEOUT_MS, "produce-timeout", on_ack, "TIMEOUT", -1)
         return value
 
     def _sent(self, index: int, value: str, error: str) -> None:

@@ -49,7 +49,7 @@ class Snapshot:
 @dataclass(slots=True)
 class _Session:
     broker: int
-    heard_ms: int
+    last_seen_ms: int
 
 
 class ZooKeeper:
@@ -88,7 +88,7 @@ class ZooKeeper:
         """Carry out `request` and call `answered` with what it returned, LOST or EXPIRED."""
         done = [False]
 
-        def tell(answer: Any) -> None:
+        def respond(answer: Any) -> None:
             if not done[0]:
                 done[0] = True
                 answered(answer)
@@ -98,7 +98,7 @@ class ZooKeeper:
                 if session not in self._sessions:
                     back(EXPIRED)
                     return
-                self._sessions[session].heard_ms = self._events.now_ms
+                self._sessions[session].last_seen_ms = self._events.now_ms
             back(request())
 
         def back(answer: Any) -> None:
@@ -106,15 +106,15 @@ class ZooKeeper:
             at_ms = max(self._events.now_ms + delay, self._answered_ms.get(broker, 0))
             self._answered_ms[broker] = at_ms
             delay = at_ms - self._events.now_ms
-            self._network.send(ZOOKEEPER, broker, "zk-answer", tell, answer, delay_ms=delay)
+            self._network.send(ZOOKEEPER, broker, "zk-answer", respond, answer, delay_ms=delay)
 
         self._network.send(broker, ZOOKEEPER, "zk-ask", arrive)
-        self._network.later(broker, life, self._session_ms // 2, "zk-lost", tell, LOST)
+        self._network.later(broker, life, self._session_ms // 2, "zk-lost", respond, LOST)
 
     def _tick(self) -> None:
         now_ms = self._events.now_ms
         for number, session in list(self._sessions.items()):
-            if now_ms - session.heard_ms > self._session_ms:
+            if now_ms - session.last_seen_ms > self._session_ms:
                 self.expire(number)
         self._events.after(self._session_ms // 4, "zk-tick", self._tick)
 

@@ -165,7 +165,7 @@ def answered(waiters: list[Waiter]) -> list[str]:
 def members_are_answered(_: pytest.MonkeyPatch) -> list[str]:
     """When a group has come together."""
     waiters, turn = waiting()
-    runtime._tell(turn)
+    runtime._complete(turn)
     return answered(waiters)
 
 
@@ -225,7 +225,7 @@ def verdicts(act: Callable[[Verdicts], None]) -> list[str]:
     """The partitions whose verdict was heard; the request is answered either way."""
     told: list[str] = []
 
-    def hear(name: str) -> Callable[[ErrorCode], None]:
+    def on_znode_change(name: str) -> Callable[[ErrorCode], None]:
         def tell(_: ErrorCode) -> None:
             fail_for(name)
             told.append(name)
@@ -233,7 +233,9 @@ def verdicts(act: Callable[[Verdicts], None]) -> list[str]:
         return tell
 
     async def main() -> None:
-        parts = [SimpleNamespace(partition=it, tell=hear(it), waiters=set()) for it in NAMES]
+        parts = [
+            SimpleNamespace(partition=it, tell=on_znode_change(it), waiters=set()) for it in NAMES
+        ]
         loop = asyncio.get_running_loop()
         operation = Verdicts(loop, parts, timeout_ms=60_000, response="answer")
         act(operation)
@@ -346,14 +348,14 @@ def changes_of_znodes(owner: Any, names: tuple[str, ...], subject: Any) -> list[
     """The parts that hear of a change."""
     heard: list[str] = []
 
-    def hear(name: str) -> Callable[[object], None]:
+    def on_znode_change(name: str) -> Callable[[object], None]:
         def heard_of(_: object) -> None:
             fail_for(name)
             heard.append(name)
 
         return heard_of
 
-    parts = [SimpleNamespace(hear=hear(name)) for name in names]
+    parts = [SimpleNamespace(on_znode_change=on_znode_change(name)) for name in names]
     owner(subject, *parts)
     return heard
 
@@ -361,23 +363,23 @@ def changes_of_znodes(owner: Any, names: tuple[str, ...], subject: Any) -> list[
 def acls_and_tokens_are_read(_: pytest.MonkeyPatch) -> list[str]:
     """Tokens, where the change cannot be told to ACLs; `a` stands for what needs no turn."""
 
-    def hear(state: Any, acls: object, tokens: object) -> None:
+    def on_znode_change(state: Any, acls: object, tokens: object) -> None:
         state.acls, state.tokens = acls, tokens
-        SecurityState.hear(state, "/path")
+        SecurityState.on_znode_change(state, "/path")
 
     state = object.__new__(SecurityState)
-    return ["a", *changes_of_znodes(hear, ("bad", "z"), state)]
+    return ["a", *changes_of_znodes(on_znode_change, ("bad", "z"), state)]
 
 
 def security_hears_though_the_controller_fails(_: pytest.MonkeyPatch) -> list[str]:
     """Of a znode that another broker wrote."""
 
-    def hear(node: Any, controller: Any, security: object) -> None:
+    def on_znode_change(node: Any, controller: Any, security: object) -> None:
         node._security = security
-        BrokerServer._heard_znode(node, controller, "/path")
+        BrokerServer._on_znode_change(node, controller, "/path")
 
     node = object.__new__(BrokerServer)
-    return ["a", *changes_of_znodes(hear, ("bad", "z"), node)]
+    return ["a", *changes_of_znodes(on_znode_change, ("bad", "z"), node)]
 
 
 # The controller.

@@ -266,12 +266,12 @@ class AdminBrokers:
         """See Brokers."""
         resources = {broker: broker_resource(broker) for broker in sorted(brokers)}
         described = self._call(describe_configs(resources.values()))
-        told = {}
+        values = {}
         for broker, resource in resources.items():
             found = described.values.get(resource, {})
             entries = (found[name] for name in ADVERTISED if name in found)
-            told[broker] = next((each.value for each in entries if each.value), "")
-        return {broker: text for broker, text in told.items() if text}
+            values[broker] = next((each.value for each in entries if each.value), "")
+        return {broker: text for broker, text in values.items() if text}
 
     def topic_names(self) -> frozenset[str]:
         """See Brokers."""

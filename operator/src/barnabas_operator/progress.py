@@ -24,15 +24,17 @@ class Progress:
     last_batch_id: int = -1
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> Progress:
+    def of(cls, document: Mapping[str, Any]) -> Progress:
         """From the pod's JSON; what it does not say yet is as at the beginning."""
         return cls(
-            phase=str(told.get("phase") or "Starting"),
-            message=str(told.get("message") or ""),
-            rows=int(told.get("rows") or 0),
-            rows_per_second=round(float(told.get("rowsPerSecond") or 0.0), 1),
-            lag=_total(told.get("lag")),
-            last_batch_id=int(told["lastBatchId"]) if told.get("lastBatchId") is not None else -1,
+            phase=str(document.get("phase") or "Starting"),
+            message=str(document.get("message") or ""),
+            rows=int(document.get("rows") or 0),
+            rows_per_second=round(float(document.get("rowsPerSecond") or 0.0), 1),
+            lag=_total(document.get("lag")),
+            last_batch_id=int(document["lastBatchId"])
+            if document.get("lastBatchId") is not None
+            else -1,
         )
 
 
@@ -49,7 +51,7 @@ def ask(url: str) -> Progress | None:
     request = urllib.request.Request(url, headers={"Accept": "application/json"})  # noqa: S310
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310
-            told = json.loads(answer.read(LARGEST))
+            document = json.loads(answer.read(LARGEST))
     except (OSError, ValueError):
         return None
-    return Progress.of(told) if isinstance(told, Mapping) else None
+    return Progress.of(document) if isinstance(document, Mapping) else None

@@ -45,7 +45,7 @@ def fetch_jars(into: Path | None) -> None:
     """Fetch the jars of Spark's Kafka connector, and hold them to their checksums."""
     from barnabas_pipelines import jars
 
-    with _told_in_one_line():
+    with _errors_in_one_line():
         directory = into or jars.default_directory()
         for path in jars.fetch(directory, jars.locked(), source=jars.repository()):
             click.echo(path)
@@ -56,7 +56,7 @@ def selftest() -> None:
     """Start Spark, load the connector, write and read a file: what an image must be able to."""
     from barnabas_pipelines import selftest as test
 
-    with _told_in_one_line():
+    with _errors_in_one_line():
         click.echo(test.run())
 
 
@@ -116,14 +116,14 @@ def _run_command(*, data: str, status: str, wait_s: float) -> click.Command:
         """  # fmt: skip
         logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
         logging.getLogger("barnabas_pipelines").setLevel("DEBUG" if verbose else "INFO")
-        with _told_in_one_line():
+        with _errors_in_one_line():
             _run(file, verbose=verbose, **options)
 
     return run
 
 
 @contextmanager
-def _told_in_one_line() -> Iterator[None]:
+def _errors_in_one_line() -> Iterator[None]:
     try:
         yield
     except SpecError as error:

@@ -88,7 +88,7 @@ class Run:
         self._options = options
         self._spec = options.spec
         self._board = board
-        self._told_to_stop = threading.Event()
+        self._stopping = threading.Event()
         # The Secret that the clients of the query were created with; why a newer one is not used,
         # and when that is looked at again.
         self._version: str | None = None
@@ -103,7 +103,7 @@ class Run:
                 Phase.WAITING_FOR_BROKER,
                 lambda: sources.await_broker(options.connection.servers()),
             )
-            if self._told_to_stop.is_set():
+            if self._stopping.is_set():
                 self._board.phase(Phase.STOPPED)
                 return
             spark = session.start(
@@ -124,7 +124,7 @@ class Run:
         retry_s, waited_s = RETRY_S, 0.0
         while True:
             self._awaited(Phase.WAITING_FOR_TOPICS, lambda: self._check_access(spark))
-            if self._told_to_stop.is_set():
+            if self._stopping.is_set():
                 self._board.phase(Phase.STOPPED)
                 return
             before = self._board.status.batches
@@ -138,7 +138,7 @@ class Run:
                     raise
                 self._board.phase(_phase_of(error, Phase.WAITING_FOR_BROKER), str(error))
                 LOG.warning("the query ended and is started again: %s", error)
-                self._told_to_stop.wait(retry_s)
+                self._stopping.wait(retry_s)
                 waited_s += retry_s
                 retry_s = min(2 * retry_s, LONGEST_RETRY_S)
 
@@ -163,7 +163,7 @@ class Run:
         self._board.phase(Phase.RUNNING)
         LOG.info("%s: %s to %s", spec.name, ", ".join(spec.topics), options.volume.output(spec))
         finished = self._follow(query, sink, spark)
-        again = not (finished or self._told_to_stop.is_set())
+        again = not (finished or self._stopping.is_set())
         if not finished:
             self._end(query, sink, again=again)
         self._report(query)
@@ -189,7 +189,7 @@ class Run:
         """Report until the query ends (True) or is to be ended (False); raises PipelineError."""
         from pyspark.errors import StreamingQueryException
 
-        while not (self._told_to_stop.is_set() or self._is_renewed(spark)):
+        while not (self._stopping.is_set() or self._is_renewed(spark)):
             try:
                 ended = query.awaitTermination(POLL_S)
             except StreamingQueryException as error:
@@ -261,7 +261,7 @@ class Run:
     def _awaited(self, phase: Phase, check: Callable[[], None]) -> None:
         """Come back when the check passes, or when told to stop; raises what it says at the end."""
         left_s = self._options.wait_s
-        while not self._told_to_stop.is_set():
+        while not self._stopping.is_set():
             try:
                 check()
             except NotReadyError as error:
@@ -272,7 +272,7 @@ class Run:
                 self._board.phase(now, str(error))
                 if begun:
                     LOG.info("waiting: %s", error)
-                self._told_to_stop.wait(min(RETRY_S, left_s))
+                self._stopping.wait(min(RETRY_S, left_s))
                 left_s -= RETRY_S
             else:
                 return
@@ -282,7 +282,7 @@ class Run:
         """SIGTERM and SIGINT end the pipeline between two batches."""
 
         def stop(number: int, frame: object) -> None:
-            self._told_to_stop.set()
+            self._stopping.set()
 
         before = {kind: signal.signal(kind, stop) for kind in (signal.SIGTERM, signal.SIGINT)}
         try:

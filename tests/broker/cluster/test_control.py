@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from barnabas_broker.cluster.control import (
-    Standing,
+    FencingEpochs,
     new_topics,
     with_leadership,
     with_metadata,
@@ -175,8 +175,8 @@ def test_an_earlier_controller_and_an_earlier_registration_are_refused(
     controller_epoch: int, broker_epoch: int, expected: ErrorCode | None
 ) -> None:
     """Later ones are obeyed: this broker may not know of its own registration yet."""
-    standing = Standing(controller_epoch=7, broker_epoch=102)
-    assert standing.refusal(controller_epoch, broker_epoch) is expected
+    epochs = FencingEpochs(controller_epoch=7, broker_epoch=102)
+    assert epochs.refusal(controller_epoch, broker_epoch) is expected
 
 
 def test_settings_are_to_be_read_of_topics_that_are_not_known() -> None:

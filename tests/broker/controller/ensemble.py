@@ -318,7 +318,7 @@ class Cluster:
         for request in (given.leader_and_isr, given.update_metadata, given.stop_replica):
             if request is None:
                 continue
-            code = controller.hear_controller(request.controller_epoch, request.broker_epoch)
+            code = controller.accept_controller(request.controller_epoch, request.broker_epoch)
             codes.append(code or ErrorCode.NONE)
             if code is not None:
                 continue

@@ -33,20 +33,20 @@ def test_the_longest_log_is_elected(
     ends: dict[int, tuple[int, int]], live: set[int], leader: int | None
 ) -> None:
     """By epoch, then end, then preference; not before all have answered, nor who is away."""
-    heard = Ends(4)
+    add_log_end = Ends(4)
     for broker, (epoch, end) in ends.items():
-        heard.heard(broker, LogEnd(epoch, end))
-    elected = heard.elect((1, 2, 3), ALONE, live=live, controller_epoch=2)
+        add_log_end.add_log_end(broker, LogEnd(epoch, end))
+    elected = add_log_end.elect((1, 2, 3), ALONE, live=live, controller_epoch=2)
     assert elected == (None if leader is None else LeaderAndIsr(leader, 5, (leader,), 2))
 
 
 def test_who_comes_again_answers_again() -> None:
     """What it had before may be gone."""
-    heard = Ends(4)
-    heard.heard(1, LogEnd(1, 1))
-    heard.heard(2, LogEnd(1, 2))
-    heard.forget({2, 3})
-    assert heard.missing((1, 2, 3)) == {2, 3}
+    add_log_end = Ends(4)
+    add_log_end.add_log_end(1, LogEnd(1, 1))
+    add_log_end.add_log_end(2, LogEnd(1, 2))
+    add_log_end.forget({2, 3})
+    assert add_log_end.missing((1, 2, 3)) == {2, 3}
 
 
 def present(

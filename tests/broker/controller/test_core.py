@@ -284,7 +284,7 @@ def a_leader_writes_itself() -> Play:
     state = leader.image.topics["t"].partitions[0]
     wanted = type(state)(**{name: getattr(state, name) for name in state.__slots__} | {"isr": (2,)})
     leader.write_in_sync(T0, wanted, now_ms=NOW_MS)
-    leader.tell_in_sync([T0], now_ms=NOW_MS)
+    leader.notify_controller([T0], now_ms=NOW_MS)
     play.cluster.settle()
     play.outcome("t")
     return play

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from barnabas_broker.cluster.standing import leaderless
+from barnabas_broker.cluster.availability import leaderless
 from barnabas_broker.controller.events import (
     ApiPartitionReassignment,
     ControlledShutdown,

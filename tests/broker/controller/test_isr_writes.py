@@ -8,7 +8,7 @@ import pytest
 
 from barnabas_broker.cluster.image import PartitionState
 from barnabas_broker.controller.events import ControlledShutdown, ReplicaLeaderElection
-from barnabas_broker.controller.isr_writes import PARTITIONS_PER_NOTIFICATION, tell_in_sync
+from barnabas_broker.controller.isr_writes import PARTITIONS_PER_NOTIFICATION, notify_controller
 from barnabas_broker.controller.requests import ElectionType
 from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.zk.store import Create
@@ -46,7 +46,7 @@ def test_a_leader_writes_and_the_controller_tells_everybody(cluster: Cluster) ->
     assert (written.isr, written.partition_epoch) == ((2, 3), 1)
     cluster.settle()
     assert cluster.leaders("t") == [(2, (2, 1, 3))]
-    cluster.controllers[2].tell_in_sync([T0], now_ms=NOW_MS)
+    cluster.controllers[2].notify_controller([T0], now_ms=NOW_MS)
     cluster.settle()
     assert cluster.leaders("t") == [(2, (2, 3))]
     assert cluster.image.topics["t"].partitions[0] == written
@@ -105,7 +105,7 @@ def test_the_next_controller_reads_what_the_last_one_left(cluster: Cluster) -> N
     """States at its election, and then the notifications are for nothing."""
     write(cluster, 2, 3)
     cluster.stores[1].heard.clear()
-    cluster.controllers[2].tell_in_sync([T0], now_ms=NOW_MS)
+    cluster.controllers[2].notify_controller([T0], now_ms=NOW_MS)
     cluster.kill(1)
     assert cluster.leaders("t") == [(2, (2, 3))]
     assert cluster.stores[2].children(IsrChangeZnode.ROOT) == []
@@ -114,5 +114,5 @@ def test_the_next_controller_reads_what_the_last_one_left(cluster: Cluster) -> N
 def test_many_partitions_are_told_in_several_notifications(cluster: Cluster) -> None:
     """A znode holds no more."""
     many = [TopicPartition("u", number) for number in range(PARTITIONS_PER_NOTIFICATION + 1)]
-    tell_in_sync(cluster.stores[2], many, now_ms=NOW_MS)
+    notify_controller(cluster.stores[2], many, now_ms=NOW_MS)
     assert len(notes(cluster)) == 2

@@ -112,6 +112,6 @@ def test_what_cannot_be_read_does_not_keep_others_from_being_read(
         now_ms=1,
     )
     told: list[str] = []
-    found = load_topics(store, ["t", "u"], tell=lambda error: told.append(str(error)))
+    found = load_topics(store, ["t", "u"], on_malformed=lambda error: told.append(str(error)))
     assert list(found) == ["u"]
     assert [path in line for line in told] == [True]

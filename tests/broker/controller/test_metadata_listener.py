@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas_broker.cluster.control import Standing
+from barnabas_broker.cluster.control import FencingEpochs
 from barnabas_broker.controller.metadata_listener import MetadataListener
 from barnabas_broker.controller.topics import NewTopic
 from barnabas_kafka.errors import ErrorCode
@@ -21,12 +21,12 @@ def test_an_earlier_registration_and_an_earlier_controller_are_remembered() -> N
     cluster = Cluster(2)
     member = cluster.controllers[2].member
     registered = cluster.active_controller.image.brokers[2].epoch
-    assert member.standing == Standing(controller_epoch=1, broker_epoch=registered)
-    member.heard(4)
-    member.heard(3)
-    assert member.standing.controller_epoch == 4
+    assert member.epochs == FencingEpochs(controller_epoch=1, broker_epoch=registered)
+    member.observe_controller_epoch(4)
+    member.observe_controller_epoch(3)
+    assert member.epochs.controller_epoch == 4
     member.registered(registered + 5)
-    assert member.standing == Standing(4, registered + 5)
+    assert member.epochs == FencingEpochs(4, registered + 5)
 
 
 def test_a_controller_makes_way_for_a_later_one() -> None:
@@ -34,9 +34,9 @@ def test_a_controller_makes_way_for_a_later_one() -> None:
     cluster = Cluster(1)
     first = cluster.controllers[1]
     assert isinstance(first.member, MetadataListener)
-    assert first.hear_controller(1, -1) is ErrorCode.STALE_CONTROLLER_EPOCH
+    assert first.accept_controller(1, -1) is ErrorCode.STALE_CONTROLLER_EPOCH
     assert first.is_active
-    assert first.hear_controller(2, -1) is None
+    assert first.accept_controller(2, -1) is None
     assert not first.is_active
     assert first.view is None
     first.catch_up(None, now_ms=NOW_MS)

@@ -237,7 +237,7 @@ def finish(logs: LogDirectories) -> None:
     move = logs.begin_move(A, target, found=found)
     move.open_copy(NOW)
     if not move.check_found():
-        move.begin_anew()
+        move.restart()
     copy_all(move)
     assert move.try_switch(NOW)
     logs.switched(move)

@@ -85,11 +85,11 @@ def test_what_was_told_is_remembered_across_updates(
 ) -> None:
     """An update of the fetch offset must not make an unchanged partition look changed."""
     opened = cache.begin(request(0, INITIAL_EPOCH), targets(0), draw_id=draw_id, now_ms=0)
-    opened.targets["t", 0].told = (10, 0)
+    opened.targets["t", 0].last_sent = (10, 0)
     context = cache.begin(
         request(opened.session_id, 1), targets(0, offset=10), draw_id=draw_id, now_ms=1
     )
-    assert context.targets["t", 0].told == (10, 0)
+    assert context.targets["t", 0].last_sent == (10, 0)
 
 
 @pytest.mark.parametrize(

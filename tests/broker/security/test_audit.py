@@ -54,7 +54,7 @@ def test_refusals_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
     authorizer.authorize(Principal("User", "bob"), HOST, READ, TOPIC)
     assert "User:bob" in caplog.messages[-1], "another principal is heard all the same"
     clock.now_s += audit.WINDOW_S
-    authorizer.audit.tell_left_out()
+    authorizer.audit.log_left_out()
     assert caplog.messages[-1] == (
         "Principal = User:alice from host = 10.0.0.1: 5 more denials were not logged"
     )

@@ -262,7 +262,7 @@ class Notes:
         """The ensemble has no TLS."""
         raise AssertionError
 
-    def tell(self, session: int, password: bytes, timeout_ms: int, hosts: str) -> None:
+    def hand_over(self, session: int, password: bytes, timeout_ms: int, hosts: str) -> None:
         """A session."""
         self.lines.append(f"{session % (1 << 64):x} {password.hex()} {timeout_ms} {hosts}")
 

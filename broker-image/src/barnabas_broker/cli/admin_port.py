@@ -24,7 +24,7 @@ class Verdict:
     """Yes or no, and what was told besides, as it came."""
 
     yes: bool
-    told: Mapping[str, Any]
+    body: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +92,15 @@ def has_caught_up(url: str, client: AdminPortClient) -> Verdict:
 
 def risks(verdict: Verdict, group: str) -> list[str]:
     """The partitions of `atRisk` or `unavoidable`, each with why; those left out are counted."""
-    told = verdict.told.get(group)
-    if not isinstance(told, Mapping):
+    section = verdict.body.get(group)
+    if not isinstance(section, Mapping):
         return []
     named = [
         f"{each.get('topic')}-{each.get('partition')}: {each.get('reason')}"
-        for each in told.get("partitions", [])
+        for each in section.get("partitions", [])
         if isinstance(each, Mapping)
     ]
-    left = told.get("count", 0) - len(named)
+    left = section.get("count", 0) - len(named)
     return [*named, f"and {left} more"] if left > 0 else named
 
 
@@ -125,9 +125,9 @@ def _ask(url: str, path: str, answer: str, client: AdminPortClient) -> Verdict:
         reason = getattr(error, "reason", error)
         raise CommandError(f"no answer from {url}{path}: {reason}") from None
     try:
-        told = json.loads(data)
+        body = json.loads(data)
     except ValueError:
-        told = None
-    if not isinstance(told, dict) or not isinstance(told.get(answer), bool):
+        body = None
+    if not isinstance(body, dict) or not isinstance(body.get(answer), bool):
         raise CommandError(f"what answers at {url} is not the admin port of a Barnabas broker")
-    return Verdict(told[answer], told)
+    return Verdict(body[answer], body)

@@ -149,11 +149,11 @@ def describe(ids: tuple[int, ...], ports: AdminPorts, output: str, connection: C
     members = _chosen(_members(connection, client, metadata), ids)
     urls = _urls(connection, client, members, ports.given)
     asking = ports.client(connection)
-    told = [member.row() | _standing(urls[member.id], asking) for member in members]
+    rows = [member.row() | _replication_state(urls[member.id], asking) for member in members]
     if output == "json":
-        print_json(told)
+        print_json(rows)
         return
-    for index, each in enumerate(told):
+    for index, each in enumerate(rows):
         if index:
             click.echo()
         for name, value in each.items():
@@ -179,7 +179,7 @@ def safe_to_restart(
         for text in risks(verdict, "unavoidable"):
             click.echo(f"broker {broker}: {text}", err=True)
     if output == "json":
-        print_json([{"broker": broker, **it.told} for broker, it in verdicts.items()])
+        print_json([{"broker": broker, **it.body} for broker, it in verdicts.items()])
     with Attempts() as attempts:
         for broker, verdict in verdicts.items():
             with attempts.one():
@@ -201,7 +201,7 @@ def caught_up(
 ) -> None:
     """Ask brokers, or all, whether every replica on them is in sync; exits with 0 if so."""
     verdicts = _verdicts(connection, ids, ports, has_caught_up, wait_s)
-    rows = [{"broker": broker, **it.told} for broker, it in verdicts.items()]
+    rows = [{"broker": broker, **it.body} for broker, it in verdicts.items()]
     if output == "json":
         print_json(rows)
     else:
@@ -218,11 +218,11 @@ def _members(
     what = "cannot describe the cluster"
     with failures(what):
         future = client.describe_cluster(request_timeout=connection.timeout_s)
-    told = connection.wait(what, future)
-    controller = told.controller.id if told.controller is not None else None
+    description = connection.wait(what, future)
+    controller = description.controller.id if description.controller is not None else None
     members = {
         node.id: Member(node.id, node.host, node.port, node.rack or None, node.id == controller)
-        for node in sorted(told.nodes, key=lambda node: node.id)
+        for node in sorted(description.nodes, key=lambda node: node.id)
     }
     for topic in metadata.topics.values():
         for partition in topic.partitions.values():
@@ -247,13 +247,13 @@ def _urls(
     connection: Connection, client: AdminClient, members: Sequence[Member], given: Sequence[str]
 ) -> dict[int, str | None]:
     """The admin port of each; None where there is none."""
-    told = dict(map(_given, given))
-    if strangers := told.keys() - {member.id for member in members}:
+    given_urls = dict(map(_given, given))
+    if strangers := given_urls.keys() - {member.id for member in members}:
         raise InputError(f"--admin {min(strangers)}: it is none of the brokers asked")
     urls: dict[int, str | None] = {}
     for member in members:
-        if member.id in told:
-            urls[member.id] = told[member.id]
+        if member.id in given_urls:
+            urls[member.id] = given_urls[member.id]
             continue
         rows = describe_resource(connection, client, ("brokers", str(member.id)))
         settings = {row["name"]: row["value"] for row in rows}
@@ -315,7 +315,7 @@ def _ask_once(
     return {broker: ask(url, asking) for broker, url in reached.items()}
 
 
-def _standing(url: str | None, asking: AdminPortClient) -> dict[str, Any]:
+def _replication_state(url: str | None, asking: AdminPortClient) -> dict[str, Any]:
     """What the admin port answers, None where it does not."""
     row: dict[str, Any] = {
         "admin": url, "may_restart": None, "at_risk": [], "unavoidable": [], "caught_up": None,
@@ -324,7 +324,7 @@ def _standing(url: str | None, asking: AdminPortClient) -> dict[str, Any]:
         return row
     try:
         restart = may_restart(url, asking)
-        standing = has_caught_up(url, asking)
+        verdict = has_caught_up(url, asking)
     except CommandError as error:
         error.show()
         return row
@@ -332,7 +332,7 @@ def _standing(url: str | None, asking: AdminPortClient) -> dict[str, Any]:
         "may_restart": restart.yes,
         "at_risk": risks(restart, "atRisk"),
         "unavoidable": risks(restart, "unavoidable"),
-        "caught_up": standing.told.get("percent"),
+        "caught_up": verdict.body.get("percent"),
     }
 
 

@@ -211,13 +211,13 @@ def _move(session: AdminSession, broker: int, directory: str, wanted: list[Topic
 
 def _wait(session: AdminSession, broker: int, directory: str, wanted: list[TopicPartition]) -> None:
     """Until every partition has arrived; prints the lag of those under way as it changes."""
-    told = None
+    reported = None
     while True:
         described = _describe(session, [broker])[broker]
         copies = [it for each in described for it in _replicas(broker, each)]
         lags = {it.tp: it.lag for it in copies if it.future and it.tp in wanted}
-        if lags != told:
-            told = lags
+        if lags != reported:
+            reported = lags
             left = ", ".join(f"{tp.topic}:{tp.partition} lacks {lag}" for tp, lag in lags.items())
             click.echo(left or "All copies are made.", err=True)
         if not lags:

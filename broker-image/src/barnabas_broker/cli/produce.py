@@ -201,19 +201,19 @@ def produce(
         pass  # How a person ends the input; what was typed is still sent.
     except CommandError:
         sender.flush(connection.timeout_s)
-        _tell_sent(sender, topic)
+        _report_sent(sender, topic)
         raise
     try:
         sender.finish(connection.timeout_s)
     except CommandError:
-        _tell_sent(sender, topic)
+        _report_sent(sender, topic)
         raise
     if not quiet:
         result = {"topic": topic, "sent": sender.delivered}
         done(f"Sent {sender.delivered} records to {topic}.", result, err=True)
 
 
-def _tell_sent(sender: Sender, topic: str) -> None:
+def _report_sent(sender: Sender, topic: str) -> None:
     """What has arrived although the command fails, so that it is not sent twice."""
     result = {"topic": topic, "sent": sender.delivered, "failed": sender.sent - sender.delivered}
     done(f"Sent {sender.delivered} of {sender.sent} records to {topic}.", result, err=True)

@@ -89,10 +89,10 @@ def get(
     with _store(connect, zookeeper_config, timeout_s) as store, _refusals():
         data, stat = store.get(path)
     if output == "json":
-        print_json({"path": path, "data": _decoded(data), "stat": _told(stat)})
+        print_json({"path": path, "data": _decoded(data), "stat": _stat_fields(stat)})
         return
     click.echo(_shown(data))
-    for name, value in _told(stat).items():
+    for name, value in _stat_fields(stat).items():
         click.echo(f"# {name}: {value}")
 
 
@@ -173,7 +173,7 @@ def _shown(data: bytes | None) -> str:
     return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
 
 
-def _told(stat: Stat) -> dict[str, object]:
+def _stat_fields(stat: Stat) -> dict[str, object]:
     return {
         "version": stat.version,
         "children": stat.num_children,

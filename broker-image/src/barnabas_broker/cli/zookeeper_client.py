@@ -53,9 +53,11 @@ def _credentials(file: Path | None) -> tuple[Credentials, BrokerSettings]:
     from barnabas_kafka.settings.broker import BrokerSettings
     from barnabas_kafka.settings.definitions import SettingError
 
-    told = {name: value for name, value in given_settings(file, ()).items() if _taken(name)}
+    zookeeper_settings = {
+        name: value for name, value in given_settings(file, ()).items() if _taken(name)
+    }
     try:
-        settings = BrokerSettings.from_mapping(told)
+        settings = BrokerSettings.from_mapping(zookeeper_settings)
         return credentials(settings, os.environ), settings
     except (SettingError, StartupError) as error:
         raise InputError(str(error)) from None

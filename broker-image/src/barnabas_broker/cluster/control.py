@@ -49,14 +49,14 @@ Configs = Mapping[str, Mapping[str, str]]
 
 _SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
-_NOT_TOLD = PartitionState(
+_UNKNOWN_PARTITION = PartitionState(
     replicas=(), isr=(), leader=NO_LEADER, leader_epoch=-1, controller_epoch=-1
 )
 """A partition below one that a broker has heard of, and of which it has not."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class FencingEpochs:
     """Whom a broker listens to: the latest controller, and the epoch of its own registration."""
 
     controller_epoch: int = 0
@@ -77,23 +77,23 @@ def with_metadata(
     """The image after UpdateMetadata: brokers replaced, partitions put, deleted topics gone."""
     put, removed = {}, set()
     live = {each.id for each in request.live_brokers}
-    for told in request.topic_states:
-        if any(state.leader == LEADER_DURING_DELETE for state in told.partition_states):
-            if told.topic_name in image.topics:
-                removed.add(told.topic_name)
+    for topic_state in request.topic_states:
+        if any(state.leader == LEADER_DURING_DELETE for state in topic_state.partition_states):
+            if topic_state.topic_name in image.topics:
+                removed.add(topic_state.topic_name)
             continue
         states = {
             each.partition_index: _from_metadata(each, live)
-            for each in told.partition_states
+            for each in topic_state.partition_states
             if each.partition_index in PARTITIONS
         }
         if not states:
             continue
         topic = _topic(
-            image, told, states, configs, broker_id, announced=max(states, default=-1) + 1
+            image, topic_state, states, configs, broker_id, announced=max(states, default=-1) + 1
         )
-        if topic is not image.topics.get(told.topic_name):
-            put[told.topic_name] = topic
+        if topic is not image.topics.get(topic_state.topic_name):
+            put[topic_state.topic_name] = topic
     brokers = {each.id: _broker(each, image) for each in request.live_brokers}
     return image.with_changes(
         put=tuple(put.values()),
@@ -114,18 +114,18 @@ def with_leadership(
     """
     put: list[TopicImage] = []
     answers: dict[TopicPartition, ErrorCode] = {}
-    for told in request.topic_states:
-        known = image.topics.get(told.topic_name)
+    for topic_state in request.topic_states:
+        known = image.topics.get(topic_state.topic_name)
         states = {}
-        for each in told.partition_states:
-            tp = TopicPartition(told.topic_name, each.partition_index)
+        for each in topic_state.partition_states:
+            tp = TopicPartition(topic_state.topic_name, each.partition_index)
             state = None if known is None else known.partition(each.partition_index)
-            error = _judge(known, told.topic_id, state, each, broker_id)
+            error = _judge(known, topic_state.topic_id, state, each, broker_id)
             answers[tp] = error
             if error is ErrorCode.NONE:
                 states[each.partition_index] = _from_leadership(each)
         if states:
-            put.append(_topic(image, told, states, configs, broker_id))
+            put.append(_topic(image, topic_state, states, configs, broker_id))
     return image.with_changes(put=tuple(put), controller_id=request.controller_id), answers
 
 
@@ -133,23 +133,23 @@ def _judge(
     topic: TopicImage | None,
     topic_id: UUID,
     known: PartitionState | None,
-    told: LeaderAndIsrPartitionState,
+    requested: LeaderAndIsrPartitionState,
     broker_id: int,
 ) -> ErrorCode:
-    if broker_id not in told.replicas or told.partition_index not in PARTITIONS:
+    if broker_id not in requested.replicas or requested.partition_index not in PARTITIONS:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if topic is not None and not topic.is_same_as(topic_id):
         return ErrorCode.INCONSISTENT_TOPIC_ID
     if known is None or broker_id not in known.replicas:
         return ErrorCode.NONE
-    if told.leader_epoch < known.leader_epoch:
+    if requested.leader_epoch < known.leader_epoch:
         return ErrorCode.STALE_CONTROLLER_EPOCH
     return ErrorCode.NONE
 
 
 def _topic(
     image: MetadataImage,
-    told: UpdateMetadataTopicState | LeaderAndIsrTopicState,
+    topic_state: UpdateMetadataTopicState | LeaderAndIsrTopicState,
     states: Mapping[int, PartitionState],
     configs: Configs,
     broker_id: int,
@@ -157,13 +157,13 @@ def _topic(
     announced: int = 0,
 ) -> TopicImage:
     """Apply partition states to a topic; `announced` is the partition count visible to clients."""
-    name, topic_id = told.topic_name, told.topic_id
+    name, topic_id = topic_state.topic_name, topic_state.topic_id
     known = image.topics.get(name)
     if known is not None and not known.is_same_as(topic_id):
         known = None  # Deleted and made again, which we were not told.
     before = () if known is None else known.partitions
     count = max(len(before), max(states, default=-1) + 1)
-    partitions = [*before, *[_NOT_TOLD] * (count - len(before))]
+    partitions = [*before, *[_UNKNOWN_PARTITION] * (count - len(before))]
     for number, state in states.items():
         partitions[number] = _newer(partitions[number], state, broker_id)
     if known is not None:
@@ -182,47 +182,50 @@ def _topic(
     )
 
 
-def _newer(known: PartitionState, told: PartitionState, broker_id: int) -> PartitionState:
+def _newer(known: PartitionState, received: PartitionState, broker_id: int) -> PartitionState:
     """What is told, unless the partition lies here and what is known of it is later."""
-    if broker_id not in known.replicas or known.leader_epoch < told.leader_epoch:
-        return told
-    if known.leader_epoch > told.leader_epoch or known.partition_epoch > told.partition_epoch:
+    if broker_id not in known.replicas or known.leader_epoch < received.leader_epoch:
+        return received
+    if (
+        known.leader_epoch > received.leader_epoch
+        or known.partition_epoch > received.partition_epoch
+    ):
         return known
     # UpdateMetadata does not tell these, and in one leader epoch LeaderAndIsr tells them first.
-    if told.replicas == known.replicas and not (told.adding or told.removing):
+    if received.replicas == known.replicas and not (received.adding or received.removing):
         return replace(
-            told, adding=known.adding, removing=known.removing, recovering=known.recovering
+            received, adding=known.adding, removing=known.removing, recovering=known.recovering
         )
-    return told
+    return received
 
 
-def _from_metadata(told: UpdateMetadataPartitionState, live: Collection[int]) -> PartitionState:
+def _from_metadata(state: UpdateMetadataPartitionState, live: Collection[int]) -> PartitionState:
     return PartitionState(
-        replicas=tuple(told.replicas),
-        isr=tuple(told.isr),
-        leader=told.leader,
-        leader_epoch=told.leader_epoch,
-        controller_epoch=told.controller_epoch,
-        partition_epoch=told.zk_version,
-        offline=tuple(each for each in told.offline_replicas if each in live),
+        replicas=tuple(state.replicas),
+        isr=tuple(state.isr),
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        controller_epoch=state.controller_epoch,
+        partition_epoch=state.zk_version,
+        offline=tuple(each for each in state.offline_replicas if each in live),
     )
 
 
-def _from_leadership(told: LeaderAndIsrPartitionState) -> PartitionState:
+def _from_leadership(state: LeaderAndIsrPartitionState) -> PartitionState:
     return PartitionState(
-        replicas=tuple(told.replicas),
-        isr=tuple(told.isr),
-        leader=told.leader,
-        leader_epoch=told.leader_epoch,
-        controller_epoch=told.controller_epoch,
-        adding=tuple(told.adding_replicas),
-        removing=tuple(told.removing_replicas),
-        partition_epoch=told.partition_epoch,
-        recovering=told.leader_recovery_state != 0,
+        replicas=tuple(state.replicas),
+        isr=tuple(state.isr),
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        controller_epoch=state.controller_epoch,
+        adding=tuple(state.adding_replicas),
+        removing=tuple(state.removing_replicas),
+        partition_epoch=state.partition_epoch,
+        recovering=state.leader_recovery_state != 0,
     )
 
 
-def _broker(told: UpdateMetadataBroker, image: MetadataImage) -> BrokerRegistration:
+def _broker(received: UpdateMetadataBroker, image: MetadataImage) -> BrokerRegistration:
     endpoints = tuple(
         Endpoint(
             endpoint.listener,
@@ -230,13 +233,13 @@ def _broker(told: UpdateMetadataBroker, image: MetadataImage) -> BrokerRegistrat
             endpoint.port,
             _SECURITY_PROTOCOLS[endpoint.security_protocol],
         )
-        for endpoint in told.endpoints
+        for endpoint in received.endpoints
     )
-    epoch = told.epoch
-    known = image.brokers.get(told.id)
+    epoch = received.epoch
+    known = image.brokers.get(received.id)
     if epoch == UNKNOWN_EPOCH and known is not None and known.endpoints == endpoints:
         epoch = known.epoch  # Apache's controllers do not say it.
-    return BrokerRegistration(told.id, endpoints, told.rack, epoch, told.software)
+    return BrokerRegistration(received.id, endpoints, received.rack, epoch, received.software)
 
 
 def new_topics(image: MetadataImage, names: Iterable[str]) -> list[str]:

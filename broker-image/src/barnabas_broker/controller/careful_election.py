@@ -47,7 +47,7 @@ class Ends:
         self.leader_epoch = leader_epoch
         self._by_broker: dict[int, LogEnd] = {}
 
-    def heard(self, broker: int, end: LogEnd) -> None:
+    def add_log_end(self, broker: int, end: LogEnd) -> None:
         """A replica has answered."""
         self._by_broker[broker] = end
 

@@ -25,7 +25,7 @@ from barnabas_broker.controller.controller_claim import contest
 from barnabas_broker.controller.identity import new_id
 from barnabas_broker.controller.internal import automatic_topic
 from barnabas_broker.controller.isr_changes import IsrAnswer, IsrRequest, partitions_of
-from barnabas_broker.controller.isr_writes import tell_in_sync, write_in_sync
+from barnabas_broker.controller.isr_writes import notify_controller, write_in_sync
 from barnabas_broker.controller.metadata_listener import MetadataListener
 from barnabas_broker.controller.metadata_store import Listener, MetadataStore
 from barnabas_broker.controller.offline_replicas import Answered
@@ -234,17 +234,17 @@ class Controller:
         if not self.is_active:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "This is not the correct controller.")
 
-    def hear_controller(self, controller_epoch: int, broker_epoch: int) -> ErrorCode | None:
+    def accept_controller(self, controller_epoch: int, broker_epoch: int) -> ErrorCode | None:
         """A controller of that epoch asks something of the broker registered so.
 
         Returns why it is refused, None if it is to be obeyed: it has followed all before it.
         """
-        refusal = self.member.standing.refusal(controller_epoch, broker_epoch)
+        refusal = self.member.epochs.refusal(controller_epoch, broker_epoch)
         obsolete = self.is_active and controller_epoch <= self.epoch
         if refusal is None and (obsolete or not self._shared):
             refusal = ErrorCode.STALE_CONTROLLER_EPOCH
         if refusal is None:
-            self.member.heard(controller_epoch)
+            self.member.observe_controller_epoch(controller_epoch)
             self.resign()
         return refusal
 
@@ -292,9 +292,9 @@ class Controller:
         """
         return write_in_sync(self._store, tp, wanted, now_ms=now_ms)
 
-    def tell_in_sync(self, partitions: Collection[TopicPartition], *, now_ms: int) -> None:
+    def notify_controller(self, partitions: Collection[TopicPartition], *, now_ms: int) -> None:
         """Have the controller, which may be this one, hear of what was written so."""
-        tell_in_sync(self._store, partitions, now_ms=now_ms)
+        notify_controller(self._store, partitions, now_ms=now_ms)
 
     def contest(self, *, now_ms: int) -> bool:
         """Stand for election; the winner is the active controller, the others are members.
@@ -312,7 +312,7 @@ class Controller:
         elif claim != self._metadata.claim:
             _log.info("Elected as the controller: epoch=%d", claim.epoch)
             self._metadata.claim = claim
-            self.member.heard(claim.epoch)
+            self.member.observe_controller_epoch(claim.epoch)
             try:
                 elected = events.ControllerChange(self._first_epoch or 0)
                 self.active.process(elected, now_ms=now_ms)
@@ -335,18 +335,18 @@ class Controller:
         Raises CoordinationError, ZooKeeperError or KafkaError where the store failed or changed
         on the way.
         """
-        heard = ZnodeChanges(paths)
+        changes = ZnodeChanges(paths)
         failures = self._metadata.failures
         if paths is None:
             make_parents(self._store, now_ms=now_ms)
-        self._keep_registration(heard, now_ms)
+        self._keep_registration(changes, now_ms)
         if self._noted_late:
             self.note_log_dirs(now_ms=now_ms)
-        begun = heard.of(ControllerZnode.PATH) and self.contest(now_ms=now_ms)
+        begun = changes.of(ControllerZnode.PATH) and self.contest(now_ms=now_ms)
         steps = Steps()
-        steps.take("settings", lambda: self._follower.read_settings(heard))
+        steps.take("settings", lambda: self._follower.read_settings(changes))
         if self.is_active:
-            self._act_on(steps, ZnodeChanges(None) if begun else heard, now_ms)
+            self._act_on(steps, ZnodeChanges(None) if begun else changes, now_ms)
         steps.raise_first()
         if paths is None:
             # A write that failed meanwhile, and whose error was an answer to somebody, counts on.
@@ -375,7 +375,7 @@ class Controller:
             return
         self._noted_late = False
 
-    def _act_on(self, steps: Steps, heard: ZnodeChanges, now_ms: int) -> None:
+    def _act_on(self, steps: Steps, changes: ZnodeChanges, now_ms: int) -> None:
         """Take each step of a controller, also where another one has failed."""
 
         def take(what: str, event: events.Event) -> set[TopicPartition]:
@@ -384,36 +384,36 @@ class Controller:
             return answers[0] if answers else set()
 
         if self._shared:
-            everything = heard.paths is None
+            everything = changes.paths is None
             written: set[TopicPartition] = set()
-            if heard.of(IsrChangeZnode.ROOT):
+            if changes.of(IsrChangeZnode.ROOT):
                 isrs = events.IsrChangeNotification(anything=everything)
                 written = take("in-sync replicas", isrs)
-            for what, event in events_of(heard):
+            for what, event in events_of(changes):
                 take(what, event)
             some = None if everything else written
             take("moves under way", events.PartitionReassignmentIsrChange(some))
         else:
             take("deletions", events.TopicDeletionRetried())
-        steps.take("topics", lambda: self._read_topics(heard, now_ms))
+        steps.take("topics", lambda: self._read_topics(changes, now_ms))
 
-    def _read_topics(self, heard: ZnodeChanges, now_ms: int) -> None:
-        wished, pointless = self._follower.marked_topics(heard)
+    def _read_topics(self, changes: ZnodeChanges, now_ms: int) -> None:
+        wished, pointless = self._follower.marked_topics(changes)
         pointless = [name for name in pointless if name not in self.active.context.deleting]
         if not self._settings.deletion_enabled:
             wished, pointless = [], wished + pointless
         self._follower.remove_marks(pointless, now_ms=now_ms)
         self._follower.ignored = frozenset(self.active.context.deleting)
-        changed = self._follower.changed_topics(heard)
+        changed = self._follower.changed_topics(changes)
         if changed:
             self.active.process(events.TopicChange(changed), now_ms=now_ms)
         wished = [name for name in wished if name not in self.active.context.deleting]
         if wished:
             self.delete_topics(wished, principal=COORDINATION_DATA, now_ms=now_ms)
 
-    def _keep_registration(self, heard: ZnodeChanges, now_ms: int) -> None:
+    def _keep_registration(self, changes: ZnodeChanges, now_ms: int) -> None:
         broker = self._own.wanted
-        if broker is None or not heard.of(BrokerZnode(self._broker_id).path):
+        if broker is None or not changes.of(BrokerZnode(self._broker_id).path):
             return
         if self._own.is_lost():
             _log.warning("Registering broker again: broker=%d", self._broker_id)

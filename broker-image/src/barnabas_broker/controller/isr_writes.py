@@ -63,13 +63,13 @@ def _written_before(
     raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION)
 
 
-def tell_in_sync(
+def notify_controller(
     store: CoordinationStore, partitions: Iterable[TopicPartition], *, now_ms: int
 ) -> None:
     """Notify the controller of states that were written. Raises as `store.commit`."""
-    told = sorted(partitions)
-    for start in range(0, len(told), PARTITIONS_PER_NOTIFICATION):
-        some = told[start : start + PARTITIONS_PER_NOTIFICATION]
+    ordered = sorted(partitions)
+    for start in range(0, len(ordered), PARTITIONS_PER_NOTIFICATION):
+        some = ordered[start : start + PARTITIONS_PER_NOTIFICATION]
         note = Create(IsrChangeZnode.PREFIX, IsrChangeZnode.encode(some), sequential=True)
         store.commit([note], now_ms=now_ms)
 

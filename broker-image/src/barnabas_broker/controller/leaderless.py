@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from typing import Final
 
+from barnabas_broker.cluster.availability import Concern, why_leaderless
 from barnabas_broker.cluster.image import NO_LEADER, MetadataImage
-from barnabas_broker.cluster.standing import Concern, why_leaderless
 from barnabas_kafka.ids import TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ def lost(
             yield Concern(tp, why_leaderless(state, after.brokers))
 
 
-def tell_leaderless(concerns: Iterable[Concern]) -> None:
+def log_leaderless(concerns: Iterable[Concern]) -> None:
     """Log them: a line for all that have no leader for the same reason."""
     partitions: dict[str, list[TopicPartition]] = {}
     for each in concerns:

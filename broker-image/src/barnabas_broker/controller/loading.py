@@ -25,7 +25,7 @@ from barnabas_zookeeper.errors import NoNodeError
 
 _log = logging.getLogger(__name__)
 
-Tell = Callable[[MalformedZnodeError], None]
+OnMalformed = Callable[[MalformedZnodeError], None]
 """Told of what cannot be read."""
 
 
@@ -39,7 +39,11 @@ def log_malformed(error: MalformedZnodeError) -> None:
 
 
 def load_partition_states(
-    store: CoordinationStore, topic: str, partitions: Sequence[int], *, tell: Tell = _give_up
+    store: CoordinationStore,
+    topic: str,
+    partitions: Sequence[int],
+    *,
+    on_malformed: OnMalformed = _give_up,
 ) -> dict[int, StoredState | None]:
     """The state of each partition, None where there is none yet; unreadable ones are told."""
     znodes = [PartitionStateZnode(topic, partition) for partition in partitions]
@@ -49,7 +53,7 @@ def load_partition_states(
         try:
             states[znode.partition] = _stored(znode, got)
         except MalformedZnodeError as error:
-            tell(error)
+            on_malformed(error)
     return states
 
 
@@ -71,7 +75,7 @@ def load_config(store: CoordinationStore, znode: ConfigZnode) -> dict[str, str]:
 
 
 def load_configs(
-    store: CoordinationStore, znodes: Sequence[ConfigZnode], *, tell: Tell = _give_up
+    store: CoordinationStore, znodes: Sequence[ConfigZnode], *, on_malformed: OnMalformed = _give_up
 ) -> dict[str, dict[str, str]]:
     """What was set for each of these entities, by name; those that cannot be read are left out."""
     found = store.get_many([znode.path for znode in znodes])
@@ -80,12 +84,12 @@ def load_configs(
         try:
             configs[znode.name] = {} if got is None else znode.decode(got[0])
         except MalformedZnodeError as error:
-            tell(error)
+            on_malformed(error)
     return configs
 
 
 def load_brokers(
-    store: CoordinationStore, *, tell: Tell = _give_up
+    store: CoordinationStore, *, on_malformed: OnMalformed = _give_up
 ) -> dict[int, BrokerRegistration]:
     """The brokers that are registered, by id; those that cannot be read are left out, and told."""
     ids = sorted(int(name) for name in store.children(BrokerZnode.ROOT) if name.isdecimal())
@@ -97,12 +101,12 @@ def load_brokers(
             if got is not None:
                 brokers[znode.id] = znode.decode(got[0], epoch=got[1].czxid)
         except MalformedZnodeError as error:
-            tell(error)
+            on_malformed(error)
     return brokers
 
 
 def load_topics(
-    store: CoordinationStore, names: Iterable[str], *, tell: Tell = _give_up
+    store: CoordinationStore, names: Iterable[str], *, on_malformed: OnMalformed = _give_up
 ) -> dict[str, StoredTopic]:
     """Those of these topics that there are, by name; what cannot be read is left out, and told.
 
@@ -115,7 +119,7 @@ def load_topics(
             if got is not None:
                 assignments[znode.topic] = znode.decode(got[0])
         except MalformedZnodeError as error:
-            tell(error)
+            on_malformed(error)
     places = [
         PartitionStateZnode(name, number)
         for name, assignment in assignments.items()
@@ -128,8 +132,10 @@ def load_topics(
                 states[place.topic][place.partition] = _stored(place, got)
         except MalformedZnodeError as error:
             del states[place.topic]
-            tell(error)
-    configs = load_configs(store, [ConfigZnode.for_topic(name) for name in states], tell=tell)
+            on_malformed(error)
+    configs = load_configs(
+        store, [ConfigZnode.for_topic(name) for name in states], on_malformed=on_malformed
+    )
     return {
         name: StoredTopic(name, assignments[name], states[name], config)
         for name, config in configs.items()
@@ -207,7 +213,7 @@ def load_user_configs(
     """
     wanted = store.children(f"/config/{CONFIG_USERS}") if names is None else names
     znodes = [ConfigZnode(CONFIG_USERS, name) for name in sorted(wanted) if name != DEFAULT_ENTITY]
-    configs = load_configs(store, znodes, tell=lambda error: _log.error("%s", error))
+    configs = load_configs(store, znodes, on_malformed=lambda error: _log.error("%s", error))
     return {it.user: configs[it.name] for it in znodes if configs.get(it.name)}
 
 

@@ -7,7 +7,7 @@ published, and the settings of topics that are new are read, which the controlle
 import logging
 from collections.abc import Iterable
 
-from barnabas_broker.cluster.control import Configs, Standing, with_leadership, with_metadata
+from barnabas_broker.cluster.control import Configs, FencingEpochs, with_leadership, with_metadata
 from barnabas_broker.controller.loading import load_configs
 from barnabas_broker.controller.metadata_store import MetadataStore
 from barnabas_broker.zk.store import CoordinationError
@@ -22,25 +22,25 @@ _log = logging.getLogger(__name__)
 
 
 class MetadataListener:
-    """Obeys controllers in the order of their epochs. `standing` is whom it listens to."""
+    """Obeys controllers in the order of their epochs. `epochs` is whom it listens to."""
 
     def __init__(self, metadata: MetadataStore, *, broker_id: int) -> None:
-        self.standing = Standing()
+        self.epochs = FencingEpochs()
         self._metadata = metadata
         self._broker_id = broker_id
 
     def registered(self, broker_epoch: int) -> None:
         """Requests for an earlier registration are refused from now on."""
-        self.standing = Standing(self.standing.controller_epoch, broker_epoch)
+        self.epochs = FencingEpochs(self.epochs.controller_epoch, broker_epoch)
 
-    def heard(self, controller_epoch: int) -> None:
+    def observe_controller_epoch(self, controller_epoch: int) -> None:
         """There is, or was, a controller of that epoch; earlier ones are refused from now on."""
-        latest = max(controller_epoch, self.standing.controller_epoch)
-        self.standing = Standing(latest, self.standing.broker_epoch)
+        latest = max(controller_epoch, self.epochs.controller_epoch)
+        self.epochs = FencingEpochs(latest, self.epochs.broker_epoch)
 
     def take_metadata(self, request: UpdateMetadataRequest) -> None:
         """Do what UpdateMetadata says; the controller's and broker's epochs are checked."""
-        configs = self._configs(told.topic_name for told in request.topic_states)
+        configs = self._configs(topic_state.topic_name for topic_state in request.topic_states)
         image = with_metadata(
             self._metadata.image, request, broker_id=self._broker_id, configs=configs
         )
@@ -48,7 +48,7 @@ class MetadataListener:
 
     def take_leadership(self, request: LeaderAndIsrRequest) -> dict[TopicPartition, ErrorCode]:
         """Do what LeaderAndIsr says, and answer for each partition; epochs are checked."""
-        configs = self._configs(told.topic_name for told in request.topic_states)
+        configs = self._configs(topic_state.topic_name for topic_state in request.topic_states)
         image, answers = with_leadership(
             self._metadata.image, request, broker_id=self._broker_id, configs=configs
         )

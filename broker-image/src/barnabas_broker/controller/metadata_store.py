@@ -207,10 +207,10 @@ class MetadataStore:
         before, self.image = self.image, image
         failures: dict[str, KafkaError] = {}
 
-        def tell(listener: Listener) -> None:
+        def publish(listener: Listener) -> None:
             failures.update(listener(before, image) or {})
 
-        for failed in each_isolated(self._listeners, tell, "Publishing metadata"):
+        for failed in each_isolated(self._listeners, publish, "Publishing metadata"):
             raise failed.cause
         return failures
 

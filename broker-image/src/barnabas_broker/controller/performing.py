@@ -81,7 +81,9 @@ def _read_states(
     with metadata.reading():
         metadata.await_lost_writes(now_ms=now_ms)
         for name, numbers in _by_topic(command.partitions).items():
-            states = load_partition_states(metadata.store, name, numbers, tell=log_malformed)
+            states = load_partition_states(
+                metadata.store, name, numbers, on_malformed=log_malformed
+            )
             found |= {TopicPartition(name, number): it for number, it in states.items()}
     return found
 
@@ -110,14 +112,14 @@ def _read_topics(command: ReadTopics, metadata: MetadataStore, _: int) -> Stored
     wanted = store.children(TopicZnode.ROOT) if names is None else [*names]
     if command.watch:
         store.watch_many([TopicZnode(name).path for name in wanted], Watch.DATA)
-    return StoredTopics(wanted, load_topics(store, wanted, tell=log_malformed))
+    return StoredTopics(wanted, load_topics(store, wanted, on_malformed=log_malformed))
 
 
 def _read_brokers(
     _: ReadBrokers, metadata: MetadataStore, __: int
 ) -> dict[int, BrokerRegistration]:
     metadata.store.watch(BrokerZnode.ROOT, Watch.CHILDREN)
-    return load_brokers(metadata.store, tell=counts_as_away)
+    return load_brokers(metadata.store, on_malformed=counts_as_away)
 
 
 def _read_deletion_marks(_: ReadDeletionMarks, metadata: MetadataStore, __: int) -> list[str]:

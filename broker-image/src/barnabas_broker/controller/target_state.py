@@ -105,9 +105,9 @@ def orders(
             before = None
     changed = list(_changed_topics(before, new))
     asked = before is not None and before.asked.get(broker.id) != new.asked.get(broker.id)
-    told = list(_all_topics(before, new)) if asked else changed
+    topics = list(_all_topics(before, new)) if asked else changed
     return Orders(
-        leader_and_isr=_leader_and_isr(broker, told, new, sender, everything=asked),
+        leader_and_isr=_leader_and_isr(broker, topics, new, sender, everything=asked),
         update_metadata=_update_metadata(broker, before, changed, new, sender),
         stop_replica=_stop_replica(broker, before, changed, new, sender),
     )

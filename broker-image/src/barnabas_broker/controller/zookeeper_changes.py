@@ -61,18 +61,18 @@ class ZnodeChanges:
         return {path.removeprefix(prefix) for path in self.paths or () if path.startswith(prefix)}
 
 
-def events_of(heard: ZnodeChanges) -> Iterator[tuple[str, Event]]:
+def events_of(changes: ZnodeChanges) -> Iterator[tuple[str, Event]]:
     """What the active controller has to look at, in order, and how the log calls each."""
-    if heard.of(BrokerZnode.ROOT):
+    if changes.of(BrokerZnode.ROOT):
         yield "brokers", events.BrokerChange()
-    if heard.of(LogDirEventZnode.ROOT):
+    if changes.of(LogDirEventZnode.ROOT):
         yield "log directories", events.LogDirEventNotification()
-    if heard.of(ConfigChangeZnode.ROOT):
+    if changes.of(ConfigChangeZnode.ROOT):
         yield "unclean elections", events.UncleanLeaderElectionEnable()
     yield "deletions", events.TopicDeletionRetried()
-    if heard.of(PreferredElectionZnode.PATH):
+    if changes.of(PreferredElectionZnode.PATH):
         yield "elections asked for", events.ZkReplicaLeaderElection()
-    if heard.of(ReassignPartitionsZnode.PATH):
+    if changes.of(ReassignPartitionsZnode.PATH):
         yield "moves asked for", events.ZkPartitionReassignment()
 
 
@@ -93,9 +93,9 @@ class Follower:
     def _store(self) -> CoordinationStore:
         return self.metadata.store
 
-    def marked_topics(self, heard: ZnodeChanges) -> tuple[list[str], list[str]]:
+    def marked_topics(self, changes: ZnodeChanges) -> tuple[list[str], list[str]]:
         """Topics that somebody wants gone, and marks for topics that there are none of."""
-        if not heard.of(DeleteTopicZnode.ROOT):
+        if not changes.of(DeleteTopicZnode.ROOT):
             return [], []
         self._store.watch(DeleteTopicZnode.ROOT, Watch.CHILDREN)
         marks = self._store.children(DeleteTopicZnode.ROOT)
@@ -113,11 +113,11 @@ class Follower:
         if gone:
             self.metadata.write(gone, now_ms=now_ms)
 
-    def changed_topics(self, heard: ZnodeChanges) -> list[str]:
+    def changed_topics(self, changes: ZnodeChanges) -> list[str]:
         """The topics that others may have created or grown; reading them watches them."""
         known = self.metadata.image.topics
-        wanted = heard.topics() & known.keys()
-        if not heard.of(TopicZnode.ROOT):
+        wanted = changes.topics() & known.keys()
+        if not changes.of(TopicZnode.ROOT):
             return sorted(wanted)
         self._store.watch(TopicZnode.ROOT, Watch.CHILDREN)
         present = set(self._store.children(TopicZnode.ROOT)) - self.ignored
@@ -129,16 +129,16 @@ class Follower:
         self._missing = gone
         unread = present - known.keys() | present - self._watched
         self._watched = present
-        return sorted(present if heard.paths is None else wanted | unread)
+        return sorted(present if changes.paths is None else wanted | unread)
 
-    def read_settings(self, heard: ZnodeChanges) -> None:
+    def read_settings(self, changes: ZnodeChanges) -> None:
         """Bring settings of topics and brokers up to date that others have changed."""
-        names, broker_configs, users, quotas = self._config_changes(heard)
+        names, broker_configs, users, quotas = self._config_changes(changes)
         known = self.metadata.image.topics
-        if heard.paths is None:
+        if changes.paths is None:
             names = set(known)
         znodes = [ConfigZnode.for_topic(name) for name in sorted(names & known.keys())]
-        found = load_configs(self._store, znodes, tell=_stays)
+        found = load_configs(self._store, znodes, on_malformed=_stays)
         put = [
             replace(known[name], config=config)
             for name, config in found.items()
@@ -150,7 +150,7 @@ class Follower:
                 configs = None
             else:
                 self.settings.load(configs)
-        if heard.paths is None:
+        if changes.paths is None:
             user_configs: Mapping[str, Mapping[str, str]] | None = load_user_configs(self._store)
             quota_configs: QuotaConfigs | None = load_quota_configs(self._store)
         else:
@@ -178,19 +178,19 @@ class Follower:
             _log.error("Topic rejected: topic=%s %s", name, error.message)
 
     def _config_changes(
-        self, heard: ZnodeChanges
+        self, changes: ZnodeChanges
     ) -> tuple[set[str], bool, set[str], set[QuotaEntity]]:
         """Topics whose settings may have changed, whether those of brokers may have, and users.
 
         Users are named as their znodes are. The last are those whose quotas may have changed.
         """
-        if not heard.of(ConfigChangeZnode.ROOT):
+        if not changes.of(ConfigChangeZnode.ROOT):
             return set(), False, set(), set()
         self._store.watch(ConfigChangeZnode.ROOT, Watch.CHILDREN)
         names = self._store.children(ConfigChangeZnode.ROOT)
         new = [name for name in names if name > self._last_change]
         self._last_change = max(names, default=self._last_change)
-        if heard.paths is None:
+        if changes.paths is None:
             return set(), True, set(), set()
         topics: set[str] = set()
         users: set[str] = set()

@@ -345,7 +345,7 @@ class Runtime(Generic[S, R]):
         if held.wake is not None:
             held.wake.cancel()
             held.wake = None
-        _tell(held.shard.resign(self._clock_ms()))
+        _complete(held.shard.resign(self._clock_ms()))
         held.shard = self._new_shard()
         held.loading = self._loop.create_task(self._load(held))
 
@@ -368,7 +368,7 @@ class Runtime(Generic[S, R]):
             held.loading.cancel()
         if held.wake is not None:
             held.wake.cancel()
-        _tell(held.shard.resign(self._clock_ms()))
+        _complete(held.shard.resign(self._clock_ms()))
 
     def is_held(self, held: Held[S]) -> bool:
         """Whether a shard has not been given up since."""
@@ -452,7 +452,7 @@ class Runtime(Generic[S, R]):
         outlast a new epoch too in which this broker leads on: its log stays, and is not read back.
         """
 
-        def tell(code: ErrorCode) -> None:
+        def complete(code: ErrorCode) -> None:
             if not code:
                 self._hand_out(held, turn)
                 return
@@ -470,13 +470,13 @@ class Runtime(Generic[S, R]):
             ):
                 self._settle(held, turn)
 
-        self._await_count(held, tell)
+        self._await_count(held, complete)
 
     def _await_count(
-        self, held: Held[S], tell: Callable[[ErrorCode], None]
+        self, held: Held[S], complete: Callable[[ErrorCode], None]
     ) -> "asyncio.Future[None]":
         partition = held.partition
-        uncounted = Uncounted(partition, held.end, partition.leader_epoch, tell)
+        uncounted = Uncounted(partition, held.end, partition.leader_epoch, complete)
         return DelayedProduce(
             self._loop,
             [uncounted],
@@ -486,7 +486,7 @@ class Runtime(Generic[S, R]):
         ).future
 
     def _hand_out(self, held: Held[S], turn: CoordinatorResult[R]) -> None:
-        _tell(turn)
+        _complete(turn)
         if turn.orders and self.is_held(held):
             each_isolated(
                 turn.orders,
@@ -580,14 +580,14 @@ def steady_ms(loop: asyncio.AbstractEventLoop) -> int:
     return int(loop.time() * 1000)
 
 
-def _tell(turn: CoordinatorResult[Any]) -> None:
-    def tell(answer: tuple[object, object]) -> None:
+def _complete(turn: CoordinatorResult[Any]) -> None:
+    def complete(answer: tuple[object, object]) -> None:
         waiter, response = answer
         # A client that has gone cancelled its wait; its member's session decides about it.
         if isinstance(waiter, _WAITING) and not waiter.done():
             waiter.set_result(response)
 
-    each_isolated(turn.answers, tell, "Answering", name=lambda _: "one who waits")
+    each_isolated(turn.answers, complete, "Answering", name=lambda _: "one who waits")
 
 
 def _fail(turn: CoordinatorResult[Any], code: ErrorCode) -> None:

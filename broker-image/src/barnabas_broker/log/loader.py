@@ -117,7 +117,7 @@ def _load(
         return loader.load(recovery_point, log_start_offset, clean_end)
     except (_StaleMarkerError, CorruptSegmentError) as error:
         _log.warning("%s: %s (row M3)", loader.directory.name, error)
-        return loader.anew(clean=False).load(0, log_start_offset, None)
+        return loader.fresh(clean=False).load(0, log_start_offset, None)
 
 
 class _Loader:
@@ -150,7 +150,7 @@ class _Loader:
         self.unsynced_names = False
         self.epochs_unwritten = False
 
-    def anew(self, *, clean: bool) -> _Loader:
+    def fresh(self, *, clean: bool) -> _Loader:
         """A loader that has seen nothing yet."""
         return _Loader(
             self.directory,

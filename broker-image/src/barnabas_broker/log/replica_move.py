@@ -87,7 +87,7 @@ class ReplicaMove:
         self.stage = Stage.COPYING
         self.copy: PartitionLog | None = None
         self._found = found
-        self._anew = False
+        self._restarting = False
         self._truncations = source.truncations
         self.path = found or target.path / names.future_directory(self.tp, uuid.uuid4())
 
@@ -184,21 +184,21 @@ class ReplicaMove:
         if source.truncations != self._truncations or copy.log_end_offset > source.log_end_offset:
             # What was cut may have been copied already, and other records be in its place.
             self._truncations = source.truncations
-            self._anew = True
+            self._restarting = True
         start = source.log_start_offset
         part = source.read(
-            start if self._anew else max(copy.log_end_offset, start),
+            start if self._restarting else max(copy.log_end_offset, start),
             min(max_bytes, source.config.segment_bytes),
             upper_bound=source.log_end_offset,
         )
         begin = min(part.first_offset, start)
-        if self._anew or copy.log_end_offset < begin:
+        if self._restarting or copy.log_end_offset < begin:
             return Part(part, begin)
         return Part(part, None) if part.length else None
 
-    def begin_anew(self) -> None:
+    def restart(self) -> None:
         """Loop. Have the next part replace everything that was copied."""
-        self._anew = True
+        self._restarting = True
 
     def take(self, part: Part, *, now_ms: int) -> int:
         """Thread. Append a part to the copy; returns its bytes, 0 when nothing came of it.
@@ -211,7 +211,7 @@ class ReplicaMove:
             return 0
         if part.begin_at is not None:
             copy.truncate_fully_at(part.begin_at, now_ms=now_ms)
-            self._anew = False
+            self._restarting = False
         if not data:
             return 0
         if len(data) > copy.config.segment_bytes:  # It has become smaller since this was written.

@@ -24,11 +24,11 @@ class Awaited(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Undeleted:
-    """A partition of which some live replica begins before `offset`; `tell` gets the verdict."""
+    """A partition with a live replica that begins before `offset`; `complete` gets the result."""
 
     partition: Awaited
     offset: int
-    tell: Callable[[ErrorCode], None]
+    complete: Callable[[ErrorCode], None]
 
 
 class DelayedDeleteRecords(DelayedOperation[Undeleted]):

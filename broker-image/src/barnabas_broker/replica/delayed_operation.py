@@ -19,12 +19,12 @@ from barnabas_kafka.errors import ErrorCode
 
 
 class Undecided(Protocol):
-    """What is waited for in one partition; `tell` is called once with the verdict."""
+    """What is waited for in one partition; `complete` is called once with the verdict."""
 
     @property
     def partition(self) -> object: ...
     @property
-    def tell(self) -> Callable[[ErrorCode], None]: ...
+    def complete(self) -> Callable[[ErrorCode], None]: ...
 
 
 Part = TypeVar("Part", bound=Undecided)
@@ -70,13 +70,13 @@ class DelayedOperation(ABC, Generic[Part]):
             if code is None:
                 undecided.append(each)
             else:
-                _tell(each, code)
+                _complete(each, code)
         self._keep(undecided)
 
     def _expire(self) -> None:
         if not self.future.done():
             for each in self._pending:
-                _tell(each, ErrorCode.REQUEST_TIMED_OUT)
+                _complete(each, ErrorCode.REQUEST_TIMED_OUT)
             self._keep([])
 
     def _keep(self, undecided: list[Part]) -> None:
@@ -99,9 +99,9 @@ class DelayedOperation(ABC, Generic[Part]):
         self._pending = []
 
 
-def _tell(part: Undecided, code: ErrorCode) -> None:
+def _complete(part: Undecided, code: ErrorCode) -> None:
     """Whoever cannot take a verdict keeps none from the others, nor from what they wait for."""
     try:
-        part.tell(code)
+        part.complete(code)
     except Exception as error:
         logged_refusal(error, "Verdict", part.partition)

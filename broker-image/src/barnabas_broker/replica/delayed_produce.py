@@ -31,13 +31,13 @@ class Awaited(Protocol):
 class Uncounted:
     """What was appended to one partition and does not count yet: all below the offset `end`.
 
-    `tell` is called once with the verdict.
+    `complete` is called once with the verdict.
     """
 
     partition: Awaited
     end: int
     leader_epoch: int
-    tell: Callable[[ErrorCode], None]
+    complete: Callable[[ErrorCode], None]
 
 
 class DelayedProduce(DelayedOperation[Uncounted]):

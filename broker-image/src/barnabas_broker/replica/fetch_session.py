@@ -56,7 +56,9 @@ class Target:
     max_bytes: int
     current_leader_epoch: int
     last_fetched_epoch: int
-    told: tuple[int, int] | None = None  # (high watermark, log start offset) of the last answer
+    last_sent: tuple[int, int] | None = (
+        None  # (high watermark, log start offset) of the last answer
+    )
     # Where the last answer had nothing for the client: the partition, and its state then.
     quiet: Partition | None = None
     quiet_state: PartitionState | None = None
@@ -93,7 +95,7 @@ class Session:
         for key, target in changed.items():
             known = self.targets.get(key)
             if known is not None:
-                target.told = known.told
+                target.last_sent = known.last_sent
             self.targets[key] = target
 
     def close(self) -> None:
@@ -115,7 +117,7 @@ def still_quiet(target: Target, partition: Partition, isolation_level: int) -> b
     log = partition.log
     high_watermark = log.high_watermark
     return (
-        (high_watermark, log.log_start_offset) == target.told
+        (high_watermark, log.log_start_offset) == target.last_sent
         and partition.state is target.quiet_state
         and log.failure is None
         and target.fetch_offset

@@ -124,7 +124,7 @@ class FollowerSession(Session):
                 target.watch = known.watch
                 # What was told in another epoch may have come too late to be taken.
                 if target.current_leader_epoch == known.current_leader_epoch:
-                    target.told = known.told
+                    target.last_sent = known.last_sent
             self.targets[key] = self.active[key] = target
 
     def arrives(self, follower: int, broker_epoch: int, now_ms: int) -> None:
@@ -195,7 +195,7 @@ class FollowerSession(Session):
             known is None
             or not target.fetch_offset == known.log_end_offset == log.log_end_offset
             or target.log_start_offset != known.log_start_offset
-            or target.told != (log.high_watermark, log.log_start_offset)
+            or target.last_sent != (log.high_watermark, log.log_start_offset)
             or self.follower not in in_sync.maximal_isr
             or not partition.is_leader
             or log.failure is not None

@@ -108,12 +108,12 @@ class GroupCommit:
             for sync in plans:
                 began_ns = time.perf_counter_ns()
                 sync.plan.run()
-                self._tell(self._ended, sync, (time.perf_counter_ns() - began_ns) // 1000)
-            self._tell(self._next)
+                self._notify(self._ended, sync, (time.perf_counter_ns() - began_ns) // 1000)
+            self._notify(self._next)
 
-    def _tell(self, hear: Callable[..., None], *what: object) -> None:
+    def _notify(self, callback: Callable[..., None], *what: object) -> None:
         try:
-            self._loop.call_soon_threadsafe(hear, *what)
+            self._loop.call_soon_threadsafe(callback, *what)
         except RuntimeError:  # The loop is closed: nobody waits any more.
             log.debug("a sync ended after the broker")
 

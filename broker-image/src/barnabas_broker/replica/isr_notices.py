@@ -22,7 +22,7 @@ class IsrNotices:
     def __init__(self, now_ms: int) -> None:
         self._written: set[TopicPartition] = set()
         self._last_written_ms = now_ms
-        self._last_told_ms = now_ms
+        self._last_notice_ms = now_ms
 
     def written(self, tp: TopicPartition, *, now_ms: int) -> None:
         """The state of a partition was written."""
@@ -32,11 +32,11 @@ class IsrNotices:
     def take(self, now_ms: int) -> frozenset[TopicPartition]:
         """What is to be told now; nothing where it is to wait."""
         quiet = self._last_written_ms + LINGER_MS < now_ms
-        if not self._written or not (quiet or self._last_told_ms + DELAY_MAX_MS < now_ms):
+        if not self._written or not (quiet or self._last_notice_ms + DELAY_MAX_MS < now_ms):
             return frozenset()
         taken = frozenset(self._written)
         self._written.clear()
-        self._last_told_ms = now_ms
+        self._last_notice_ms = now_ms
         return taken
 
     def put_back(self, partitions: frozenset[TopicPartition]) -> None:

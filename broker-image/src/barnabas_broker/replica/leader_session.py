@@ -95,8 +95,8 @@ class LeaderSession:
     id: int = NO_SESSION
     epoch: int = INITIAL_EPOCH
     by_topic_id: bool = False
-    told: dict[TopicPartition, Wanted] = field(default_factory=dict)
-    #: of the topics in `told`, by id
+    partitions: dict[TopicPartition, Wanted] = field(default_factory=dict)
+    #: of the topics in `partitions`, by id
     names: dict[UUID, str] = field(default_factory=dict)
     _partitions_of: Counter[UUID] = field(default_factory=Counter)
 
@@ -116,35 +116,35 @@ class LeaderSession:
             self.epoch = INITIAL_EPOCH
             self.by_topic_id = by_topic_id
         if self.epoch == INITIAL_EPOCH:
-            self.told, self.names, self._partitions_of = {}, {}, Counter()
+            self.partitions, self.names, self._partitions_of = {}, {}, Counter()
             for tp, each in wanted.items():
-                self._tell(tp, each)
+                self._add(tp, each)
             return Changes(self.id, INITIAL_EPOCH, dict(wanted))
         forget = {}
-        for tp in list(self.told) if changed is None else changed:
-            told, now = self.told.get(tp), wanted.get(tp)
-            if told is not None and (
-                now is None or (by_topic_id and now.topic_id != told.topic_id)
+        for tp in list(self.partitions) if changed is None else changed:
+            known, now = self.partitions.get(tp), wanted.get(tp)
+            if known is not None and (
+                now is None or (by_topic_id and now.topic_id != known.topic_id)
             ):
-                forget[tp] = told.topic_id
-                self._untell(tp)
+                forget[tp] = known.topic_id
+                self._remove(tp)
         send = {}
         for tp in wanted if changed is None else changed:
             now = wanted.get(tp)
-            if now is not None and self.told.get(tp) != now:
+            if now is not None and self.partitions.get(tp) != now:
                 send[tp] = now
-                self._tell(tp, now)
+                self._add(tp, now)
         return Changes(self.id, self.epoch, send, forget)
 
-    def _tell(self, tp: TopicPartition, wanted: Wanted) -> None:
-        if tp in self.told:
-            self._untell(tp)
-        self.told[tp] = wanted
+    def _add(self, tp: TopicPartition, wanted: Wanted) -> None:
+        if tp in self.partitions:
+            self._remove(tp)
+        self.partitions[tp] = wanted
         self.names[wanted.topic_id] = tp.topic
         self._partitions_of[wanted.topic_id] += 1
 
-    def _untell(self, tp: TopicPartition) -> None:
-        topic_id = self.told.pop(tp).topic_id
+    def _remove(self, tp: TopicPartition) -> None:
+        topic_id = self.partitions.pop(tp).topic_id
         self._partitions_of[topic_id] -= 1
         if not self._partitions_of[topic_id]:
             del self._partitions_of[topic_id], self.names[topic_id]

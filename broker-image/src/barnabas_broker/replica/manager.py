@@ -39,7 +39,7 @@ Ended = Callable[[Exception | None], None]
 """Called when something has ended, with its error."""
 
 
-def _nobody() -> None:
+def _do_nothing() -> None:
     """Stands where nobody goes by what the replicas have done."""
 
 
@@ -100,7 +100,7 @@ class ReplicaManager:
         self._after_cut: dict[TopicPartition, list[Callable[[], None]]] = {}
         context.cut_ended = self._cut_ended
         #: called when more of an image has been done than when `on_image` returned
-        self.applied_late: Callable[[], None] = _nobody
+        self.applied_late: Callable[[], None] = _do_nothing
         #: partitions by topic whose last attempt failed, for whatever reason
         self._failed: dict[str, frozenset[int]] = {}
         self._started = False
@@ -344,7 +344,7 @@ class ReplicaManager:
         )
         return replace(topic, partitions=partitions)
 
-    def heard_of(self, health: DirectoryHealth, image: MetadataImage) -> None:
+    def apply_directory_health(self, health: DirectoryHealth, image: MetadataImage) -> None:
         """A log directory has changed its state: answer who waits for it, make what has room."""
         self.reach_version += 1
         inside = [it for it in self._partitions.values() if it.log.health is health]

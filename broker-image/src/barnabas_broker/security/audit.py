@@ -52,7 +52,7 @@ class AuditLog:
         self._windows: dict[tuple[str, str], _Window] = {}
 
     @property
-    def tells_allowed(self) -> bool:
+    def logs_allowed(self) -> bool:
         """Whether what is allowed is logged, too."""
         return logger.isEnabledFor(logging.DEBUG)
 
@@ -81,13 +81,13 @@ class AuditLog:
             printable(str(decision.reason)),
         )
 
-    def tell_left_out(self) -> None:
+    def log_left_out(self) -> None:
         """Log how many lines were left out, of those who have been quiet for a second."""
         now_s = self._now_s()
         for speaker, window in list(self._windows.items()):
             if now_s - window.began_s >= WINDOW_S:
                 del self._windows[speaker]
-                self._tell(speaker, window.left_out)
+                self._log_left_out(speaker, window.left_out)
 
     def _has_room(self, speaker: tuple[str, str]) -> bool:
         now_s = self._now_s()
@@ -97,7 +97,7 @@ class AuditLog:
         if window is None:
             window = self._windows[speaker] = _Window(now_s)
         elif now_s - window.began_s >= WINDOW_S:
-            self._tell(speaker, window.left_out)
+            self._log_left_out(speaker, window.left_out)
             window.began_s, window.lines, window.left_out = now_s, 0, 0
         if window.lines >= LINES_PER_WINDOW:
             window.left_out += 1
@@ -105,7 +105,7 @@ class AuditLog:
         window.lines += 1
         return True
 
-    def _tell(self, speaker: tuple[str, str], left_out: int) -> None:
+    def _log_left_out(self, speaker: tuple[str, str], left_out: int) -> None:
         if left_out:
             logger.info(
                 "Principal = %s from host = %s: %d more denials were not logged", *speaker, left_out

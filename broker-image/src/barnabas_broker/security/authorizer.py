@@ -125,7 +125,7 @@ class AclAuthorizer:
                 str(principal), java_address(host), operation, resource.type, resource.name
             )
             current.keep(key, decision)
-        if audited and (not decision.allowed or self.audit.tells_allowed):
+        if audited and (not decision.allowed or self.audit.logs_allowed):
             self.audit.note(principal, host, operation, resource, decision)
         return decision.allowed
 
@@ -142,6 +142,6 @@ class AclAuthorizer:
                 str(principal), java_address(host), operation, kind
             )
             current.keep(key, decision)
-        if not decision.allowed or self.audit.tells_allowed:
+        if not decision.allowed or self.audit.logs_allowed:
             self.audit.note(principal, host, operation, resource, decision)
         return decision.allowed

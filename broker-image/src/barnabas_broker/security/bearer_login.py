@@ -140,10 +140,10 @@ class AccessToken:
     def of_answer(cls, content: bytes, now_s: float) -> "AccessToken":
         """The token in a provider's answer (RFC 6749, 5.1); raises BearerLoginError."""
         try:
-            told = json.loads(content)
+            document = json.loads(content)
         except (ValueError, RecursionError):
             raise BearerLoginError("the answer of the token endpoint is not JSON") from None
-        text = told.get("access_token") if isinstance(told, dict) else None
+        text = document.get("access_token") if isinstance(document, dict) else None
         if not isinstance(text, str):
             raise BearerLoginError("the answer of the token endpoint has no access_token")
         return cls._parse(text, now_s)
@@ -171,9 +171,9 @@ def _claims(text: str) -> dict[str, Any]:
     try:
         if len(parts) != 3 or not text.isascii():
             raise ValueError
-        told = json.loads(urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        document = json.loads(urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
     except (ValueError, RecursionError, binascii.Error):
-        told = None
-    if not isinstance(told, dict):
+        document = None
+    if not isinstance(document, dict):
         raise BearerLoginError("what was given for a token is no JSON Web Token")
-    return told
+    return document

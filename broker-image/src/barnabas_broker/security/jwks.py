@@ -64,10 +64,10 @@ class KeySet:
         if len(data) > BYTES_MAX:
             raise KeySetError(f"more than {BYTES_MAX} bytes")
         try:
-            told = json.loads(data)
+            document = json.loads(data)
         except (ValueError, RecursionError):
             raise KeySetError("not JSON") from None
-        entries = told.get("keys") if isinstance(told, dict) else None
+        entries = document.get("keys") if isinstance(document, dict) else None
         if not isinstance(entries, list):
             raise KeySetError("no JSON object with a list called keys")
         if len(entries) > KEYS_MAX:

@@ -124,10 +124,10 @@ def _log_in(connection: socket.socket, security: Security) -> None:
     )
     _check(offered.error_code, None)
     message = SaslAuthenticateRequest(auth_bytes=security.plain_message())
-    told = _exchange(
+    response = _exchange(
         connection, ApiKey.SASL_AUTHENTICATE, LOGIN_VERSION, message, SaslAuthenticateResponse
     )
-    _check(told.error_code, told.error_message)
+    _check(response.error_code, response.error_message)
 
 
 def _exchange(

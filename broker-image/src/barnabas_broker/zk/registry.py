@@ -53,9 +53,9 @@ def _address(store: SessionStore, broker: str) -> str | None:
         data, _ = store.get(f"/brokers/ids/{broker}")
     except NoNodeError:
         return None
-    told = json.loads(data or b"")
-    protocols = told.get("listener_security_protocol_map", {})
-    for endpoint in told.get("endpoints", []):
+    document = json.loads(data or b"")
+    protocols = document.get("listener_security_protocol_map", {})
+    for endpoint in document.get("endpoints", []):
         listener, _, address = endpoint.partition("://")
         if protocols.get(listener, listener) == "PLAINTEXT":
             return str(address)

@@ -309,7 +309,7 @@ class SessionStore:
 
     def _arm(self, kind: Watch, path: str) -> Any:
         ask = self._client.exists_async if kind is Watch.DATA else self._client.get_children_async
-        return ask(self._full(path), watch=partial(self._heard, (path, kind)))
+        return ask(self._full(path), watch=partial(self._on_watch_event, (path, kind)))
 
     def wait_until_gone(self, path: str) -> bool:
         """Wait, for as long as a session that ended silently may last; False if it is there yet."""
@@ -354,7 +354,7 @@ class SessionStore:
 
     # --- the machinery
 
-    def _heard(self, armed: tuple[str, Watch], event: WatchedEvent) -> None:
+    def _on_watch_event(self, armed: tuple[str, Watch], event: WatchedEvent) -> None:
         self._disarm(armed)
         # Watches end with their connection; the state listener tells when there is a new one.
         if event.type != EventType.NONE and self._subscriber is not None:
@@ -392,7 +392,7 @@ class SessionStore:
         if state == KazooState.CONNECTED:
             if self._heir is not None:
                 session, password = self.credentials
-                self._heir.tell(session, password, int(self._timeout_s * 1000), self._hosts)
+                self._heir.hand_over(session, password, int(self._timeout_s * 1000), self._hosts)
             self._refused = False
             again, self._away_since = self._away_since is not None, None
             self.counts.connected()

@@ -121,13 +121,13 @@ class Heir(Protocol):
     """Who ends a session when this process cannot any more. No call may block or raise."""
 
     def secure(self, material: bytes) -> None:
-        """Connect by TLS only, with this (`zk.credentials.TlsMaterial`), before the first `tell`.
+        """Connect by TLS only, with this `zk.credentials.TlsMaterial`; call before `hand_over`.
 
         Again where certificates were renewed; the session to end stays the same. Where it cannot be
         handed over, no session is told of.
         """
 
-    def tell(self, session: int, password: bytes, timeout_ms: int, hosts: str) -> None:
+    def hand_over(self, session: int, password: bytes, timeout_ms: int, hosts: str) -> None:
         """This is the session to end from now on; `hosts` is `host:port,...`."""
 
     def forget(self) -> None:

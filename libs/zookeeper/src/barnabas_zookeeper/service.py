@@ -88,7 +88,7 @@ class Service:
         self._next_session = max([first_session, *(id_ + 1 for id_ in tree.open_sessions)])
         self._new_password = new_password
         self._clients: dict[int, Client] = {}
-        self._heard_ms: dict[int, int] = {}
+        self._last_seen_ms: dict[int, int] = {}
         self._now_ms = 0
         self._handlers: dict[int, Callable[[Client, int, Reader], None]] = {
             Op.CREATE: partial(self._create, with_stat=False),
@@ -128,7 +128,7 @@ class Service:
         ]
         if missing:
             self._commit(missing)
-        self._heard_ms = dict.fromkeys(self.tree.open_sessions, uptime_ms)
+        self._last_seen_ms = dict.fromkeys(self.tree.open_sessions, uptime_ms)
 
     def connect(self, client: Client, frame: bytes, *, now_ms: int, uptime_ms: int) -> None:
         """Begin a session, or go on with one. Raises HangUpError, MalformedRequestError."""
@@ -151,7 +151,7 @@ class Service:
             self._commit([OpenSession(id_, session)])
         client.session = id_
         self._clients[id_] = client
-        self._heard_ms[id_] = uptime_ms
+        self._last_seen_ms[id_] = uptime_ms
         self.outbox.append((client, wire.connected(id_, timeout_ms, session.password)))
 
     @property
@@ -170,10 +170,10 @@ class Service:
         self._now_ms = now_ms
         gone: list[Client] = []
         for id_, session in list(self.tree.open_sessions.items()):
-            if uptime_ms - self._heard_ms[id_] <= session.timeout_ms:
+            if uptime_ms - self._last_seen_ms[id_] <= session.timeout_ms:
                 continue
             self._commit([CloseSession(id_)])
-            del self._heard_ms[id_]
+            del self._last_seen_ms[id_]
             if id_ in self._clients:
                 gone.append(self._clients.pop(id_))
         return gone
@@ -187,7 +187,7 @@ class Service:
         xid, op = reader.read_int(), reader.read_int()
         if self._clients.get(client.session) is not client:
             raise HangUpError("its session has ended or moved to another connection")
-        self._heard_ms[client.session] = uptime_ms
+        self._last_seen_ms[client.session] = uptime_ms
         handler = self._handlers.get(op)
         if handler is None:
             self._reply(client, xid, error=UNIMPLEMENTED)
@@ -375,10 +375,10 @@ class Service:
             return b""
         # What a later operation of the same transaction deleted has no stat any more.
         stat = self.tree.exists(path)
-        told = wire.stat(stat) if stat is not None else bytes(68)
+        encoded = wire.stat(stat) if stat is not None else bytes(68)
         if kind == Op.SET_DATA:
-            return told
-        return wire.string(path) + (told if kind == Op.CREATE_2 else b"")
+            return encoded
+        return wire.string(path) + (encoded if kind == Op.CREATE_2 else b"")
 
     # --- watching
 
@@ -452,7 +452,7 @@ class Service:
 
     def _close(self, client: Client, xid: int, _reader: Reader) -> None:
         self._commit([CloseSession(client.session)])
-        del self._heard_ms[client.session]
+        del self._last_seen_ms[client.session]
         del self._clients[client.session]
         self._reply(client, xid)
         raise HangUpError("it closed its session")

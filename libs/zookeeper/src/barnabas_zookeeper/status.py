@@ -47,7 +47,7 @@ def _srvr(service: Service, counters: Counters) -> str:
 
 def _mntr(service: Service, counters: Counters) -> str:
     ephemerals = sum(len(service.tree.ephemerals(each)) for each in service.tree.sessions())
-    told = {
+    fields = {
         "zk_version": VERSION,
         "zk_server_state": "standalone",
         "zk_packets_received": counters.received,
@@ -58,7 +58,7 @@ def _mntr(service: Service, counters: Counters) -> str:
         "zk_ephemerals_count": ephemerals,
         "zk_global_sessions": len(service.tree.open_sessions),
     }
-    return "".join(f"{name}\t{value}\n" for name, value in told.items())
+    return "".join(f"{name}\t{value}\n" for name, value in fields.items())
 
 
 COMMANDS: Final[dict[str, Callable[[Service, Counters], str]]] = {

@@ -26,7 +26,7 @@ class Kind(Enum):
     RECURSIVE = "recursive"
 
 
-_TOLD_ONCE = {
+_ONE_SHOT = {
     EventType.CREATED: (Kind.DATA,),
     EventType.DATA_CHANGED: (Kind.DATA,),
     EventType.DELETED: (Kind.DATA, Kind.CHILDREN),
@@ -72,16 +72,16 @@ class Watches(Generic[Watcher]):
 
     def fire(self, event: Event) -> list[Watcher]:
         """Who hears of an event; those that hear but once watch no longer."""
-        told: dict[Watcher, None] = {}
-        for kind in _TOLD_ONCE[event.type]:
+        watchers: dict[Watcher, None] = {}
+        for kind in _ONE_SHOT[event.type]:
             for watcher in list(self._watchers.get((kind, event.path), ())):
-                told[watcher] = None
+                watchers[watcher] = None
                 self.remove(watcher, kind, event.path)
-        told.update(self._watchers.get((Kind.PERSISTENT, event.path), {}))
+        watchers.update(self._watchers.get((Kind.PERSISTENT, event.path), {}))
         if event.type is not EventType.CHILDREN_CHANGED:
             for path in _upwards(event.path):
-                told.update(self._watchers.get((Kind.RECURSIVE, path), {}))
-        return list(told)
+                watchers.update(self._watchers.get((Kind.RECURSIVE, path), {}))
+        return list(watchers)
 
 
 def _upwards(path: str) -> Iterator[str]:

@@ -183,20 +183,20 @@ def acl(entries: Iterable[Acl]) -> bytes:
     return _INT.pack(len(written)) + b"".join(written)
 
 
-def stat(told: Stat) -> bytes:
+def stat(value: Stat) -> bytes:
     """A znode's stat."""
     return _STAT.pack(
-        told.czxid,
-        told.mzxid,
-        told.ctime_ms,
-        told.mtime_ms,
-        told.version,
-        told.cversion,
-        told.aversion,
-        told.ephemeral_owner,
-        told.data_length,
-        told.num_children,
-        told.pzxid,
+        value.czxid,
+        value.mzxid,
+        value.ctime_ms,
+        value.mtime_ms,
+        value.version,
+        value.cversion,
+        value.aversion,
+        value.ephemeral_owner,
+        value.data_length,
+        value.num_children,
+        value.pzxid,
     )
 
 

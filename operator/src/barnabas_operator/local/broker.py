@@ -161,15 +161,15 @@ def differences(before: str, after: str) -> list[str]:
     old, new = (
         parse_properties(text.encode(), origin="server.properties") for text in (before, after)
     )
-    told = []
+    changes = []
     for name in sorted(old.keys() | new.keys()):
         if name not in new:
-            told.append(f"{name} is no longer set")
+            changes.append(f"{name} is no longer set")
         elif name not in old:
-            told.append(f"{name}={new[name]} is new")
+            changes.append(f"{name}={new[name]} is new")
         elif old[name] != new[name]:
-            told.append(f"{name} was {old[name]}, becomes {new[name]}")
-    return told
+            changes.append(f"{name} was {old[name]}, becomes {new[name]}")
+    return changes
 
 
 def is_free(port: int) -> bool:
@@ -219,16 +219,16 @@ class Starting:
                 if time.monotonic() > deadline:
                     raise LocalError(self._why("is not ready in time (--timeout)"))
                 time.sleep(processes.POLL_S)
-            told = json.loads(ready.read_text())
+            document = json.loads(ready.read_text())
             # The moment of readiness, whatever else this command did meanwhile.
             seconds = ready.stat().st_mtime - self._began
         except BaseException:  # An interrupt must not leave a broker half started.
             self.abandon()
             raise
         ports = {
-            name: int(address.rpartition(":")[2]) for name, address in told["listeners"].items()
+            name: int(address.rpartition(":")[2]) for name, address in document["listeners"].items()
         }
-        return ports, told["cluster_id"], max(seconds, 0.0)
+        return ports, document["cluster_id"], max(seconds, 0.0)
 
     def abandon(self) -> None:
         """End it; there is nothing to lose yet."""
@@ -285,7 +285,7 @@ class LocalBroker:
             say(f"restarting {self.name}: {'; '.join(reasons)}")
             end(files, name=self.name, timeout_s=timeout_s)
         elif entry is not None:
-            say(processes.told_end(self.name, files.log))
+            say(processes.exit_message(self.name, files.log))
         known = self.record.brokers[self.id]
         before = known.ports
         known.ports = {
@@ -345,12 +345,14 @@ class LocalBroker:
         """Wait for a started broker and remember its ports; returns what a person should know."""
         known = self.record.brokers[self.id]
         got, self.record.cluster_id, known.startup_s = starting.await_ready(deadline)
-        told = []
+        messages = []
         for each in self.cluster.body.spec.all_listeners:
             port = Port(asked_port(each, self.id), got[each.kafka_name])
             known.ports[each.name] = port
             if port.asked not in (0, port.got):
-                told.append(f"port {port.asked} is in use; listener {each.name} is at {port.got}")
+                messages.append(
+                    f"port {port.asked} is in use; listener {each.name} is at {port.got}"
+                )
         # From now on it is known what a free port was, and this is what the broker runs with.
         text = self._settings(known.ports)
         processes.write_atomically(self.files.settings, text)
@@ -358,8 +360,8 @@ class LocalBroker:
         if entry is not None:
             entry = replace(entry, fingerprint=self._fingerprint(text))
             processes.write_entry(self.files.pid, entry)
-        told.append(f"{self.name} was ready after {known.startup_s * 1000:.0f} ms")
-        return told
+        messages.append(f"{self.name} was ready after {known.startup_s * 1000:.0f} ms")
+        return messages
 
 
 def end(files: BrokerFiles, *, name: str, timeout_s: float) -> bool:

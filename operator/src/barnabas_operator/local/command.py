@@ -45,7 +45,7 @@ class UsageError(CommandError):
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _reporting_errors() -> Iterator[None]:
     """Turn our own errors into lines and exit codes."""
     from barnabas_operator.local.documents import ManifestError
     from barnabas_operator.local.state import LocalError
@@ -146,7 +146,7 @@ def up(
 
     if restart and detach:
         raise UsageError("--restart goes with --foreground: a process must watch to start it again")
-    with _told():
+    with _reporting_errors():
         manifest = _read(file, name, directory, secure=secure)
         cluster = manifest.cluster.meta.name
         _check_broker_installed()
@@ -185,7 +185,7 @@ def status(file: Path | None, name: str | None, directory: Path | None, output: 
     from barnabas_operator.local.state import LocalError
     from barnabas_operator.local.view import look
 
-    with _told():
+    with _reporting_errors():
         views = []
         troubles: dict[Path, str] = {}
         for state in _chosen(file, name, directory, all_of_them=True):
@@ -233,7 +233,7 @@ def down(
     from barnabas_operator.local.state import DamagedError
 
     stopped = []
-    with _told():
+    with _reporting_errors():
         for state in _chosen(file, name, directory, all_of_them=False):
             try:
                 record = state.load()
@@ -297,9 +297,9 @@ def _chosen(
     return [_state(None, each) for each in chosen]
 
 
-def _document(told: object, output: str) -> str:
+def _document(content: object, output: str) -> str:
     """JSON, or YAML of the same."""
-    text = json.dumps(told, indent=2)
+    text = json.dumps(content, indent=2)
     if output == "json":
         return text
     import yaml

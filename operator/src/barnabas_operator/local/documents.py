@@ -234,7 +234,7 @@ def choose(
     problems = problems or [*_dangling(found), *_unfit(found)]
     if problems:
         ordered = sorted(problems, key=lambda each: each.place(placed))
-        raise ManifestError([each.told(placed) for each in ordered])
+        raise ManifestError([each.message(placed) for each in ordered])
     cluster = _the_cluster([resource for resource, _ in found], name)
     own = [each for each in found if _cluster_of(each[0]) == _key(cluster)]
     users = tuple(each for each, _ in own if isinstance(each.body, KafkaUser))
@@ -260,7 +260,7 @@ class Problem:
         """Where it is: document and line."""
         return self.index, placed[self.index].line(self.path) if placed else 0
 
-    def told(self, placed: Sequence[Placed]) -> str:
+    def message(self, placed: Sequence[Placed]) -> str:
         """The line of the file, and the text."""
         return f"line {self.place(placed)[1]}: {self.text}" if placed else self.text
 

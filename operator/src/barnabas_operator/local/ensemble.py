@@ -166,8 +166,8 @@ def ensure(record: Record, state: StateDirectory, *, say: Say, deadline: float) 
             raise
         if started:
             leader = next((number for number, mode in modes.items() if mode == "leader"), None)
-            told = "one member" if leader is None else f"{len(modes)} members, {leader} leads"
-            say(f"Apache ZooKeeper serves {addresses(record)}: {told}")
+            summary = "one member" if leader is None else f"{len(modes)} members, {leader} leads"
+            say(f"Apache ZooKeeper serves {addresses(record)}: {summary}")
         return
     raise LocalError(f"no ports are to be had for Apache ZooKeeper (logs in {state.path})")
 

@@ -67,13 +67,13 @@ class PipelineFiles:
         """The process that was started last, whether it runs or not."""
         return processes.read_entry(self.pid)
 
-    def told(self) -> Progress | None:
+    def progress(self) -> Progress | None:
         """What the pipeline says of itself; None as long as it says nothing."""
         try:
-            told = json.loads((self.data / "status.json").read_text())
+            document = json.loads((self.data / "status.json").read_text())
         except (OSError, ValueError):
             return None
-        return Progress.of(told) if isinstance(told, Mapping) else None
+        return Progress.of(document) if isinstance(document, Mapping) else None
 
 
 def installed() -> bool:
@@ -163,15 +163,15 @@ def look(
 ) -> tuple[PipelineStatus, Verdict]:
     """How a pipeline fares: its status, without conditions, and the verdict on it."""
     files = PipelineFiles(state.pipeline(name))
-    entry, told = files.entry(), files.told()
+    entry, progress = files.entry(), files.progress()
     status = before or PipelineStatus()
-    if told is not None:
+    if progress is not None:
         status = PipelineStatus(
-            phase=told.phase,
-            rows=told.rows,
-            rows_per_second=told.rows_per_second,
-            lag=told.lag,
-            last_batch_id=told.last_batch_id,
+            phase=progress.phase,
+            rows=progress.rows,
+            rows_per_second=progress.rows_per_second,
+            lag=progress.lag,
+            last_batch_id=progress.last_batch_id,
         )
     if entry is None:
         reason = "Stopped" if installed() else NOT_INSTALLED
@@ -179,13 +179,13 @@ def look(
         return _idle(status, reason), Verdict(ready=False, reason=reason, message=message)
     if not entry.running:
         return _ended(status, files)
-    if told is None or told.phase == "Starting":
+    if progress is None or progress.phase == "Starting":
         verdict = Verdict(ready=False, reason="Starting", message="it starts", settled=False)
         return dataclasses.replace(status, phase="Starting"), verdict
-    if told.phase != RUNNING:
-        message = told.message or f"the pipeline says {told.phase}"
-        return status, Verdict(ready=False, reason=told.phase, message=message, settled=False)
-    return status, Verdict(ready=True, reason=RUNNING, message=told.message)
+    if progress.phase != RUNNING:
+        message = progress.message or f"the pipeline says {progress.phase}"
+        return status, Verdict(ready=False, reason=progress.phase, message=message, settled=False)
+    return status, Verdict(ready=True, reason=RUNNING, message=progress.message)
 
 
 def _ended(status: PipelineStatus, files: PipelineFiles) -> tuple[PipelineStatus, Verdict]:

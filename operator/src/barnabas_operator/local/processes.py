@@ -60,8 +60,8 @@ def start_of(pid: int) -> str | None:
 
 def start_by_ps(pid: int) -> str | None:
     """The same where there is no /proc, as ps says it."""
-    told = _ps(pid, "stat=,lstart=")
-    return None if not told or told.startswith("Z") else " ".join(told.split()[1:])
+    output = _ps(pid, "stat=,lstart=")
+    return None if not output or output.startswith("Z") else " ".join(output.split()[1:])
 
 
 def _ps(pid: int, columns: str) -> str:
@@ -80,8 +80,8 @@ def resident_bytes(pid: int) -> int | None:
     On Linux with those that it started itself, for a pipeline has a JVM: they share its session.
     """
     if not _PROC.joinpath("self/stat").exists():
-        told = _ps(pid, "rss=")
-        return int(told) << 10 if told else None
+        output = _ps(pid, "rss=")
+        return int(output) << 10 if output else None
     pages = 0
     for each in _PROC.glob("[0-9]*/stat"):
         # Processes come and go while one looks.
@@ -95,8 +95,8 @@ def resident_bytes(pid: int) -> int | None:
 def read_entry(pid_file: Path) -> Entry | None:
     """What a pid file says; None if there is none. One that cannot be read names no process."""
     try:
-        told = json.loads(pid_file.read_text())
-        return Entry(**told)
+        document = json.loads(pid_file.read_text())
+        return Entry(**document)
     except (OSError, ValueError, TypeError):
         return None
 
@@ -106,7 +106,7 @@ def pid_of(entry: Entry | None) -> int | None:
     return entry.pid if entry is not None and entry.running else None
 
 
-def told_end(name: str, log: Path) -> str:
+def exit_message(name: str, log: Path) -> str:
     """That a process has ended although nobody stopped it, for a person."""
     return f"{name} had ended without a request to stop; its last words: {last_words(log)}"
 

@@ -207,7 +207,7 @@ class StateDirectory:
             "security": record.security and record.security.value,
             "users": {name: USERS.write(entry) for name, entry in record.users.items()},
         }
-        write_atomically(self.path / _RECORD, json.dumps(told, indent=1, default=str))
+        write_atomically(self.path / _RECORD, json.dumps(document, indent=1, default=str))
 
     def set_aside(self) -> Path | None:
         """Rename a record that cannot be read; returns what it is called then."""
@@ -272,35 +272,36 @@ def known_clusters() -> list[str]:
     return sorted(path.parent.name for path in root().glob(f"*/{_RECORD}"))
 
 
-def _record(told: Mapping[str, Any]) -> Record:
+def _record(document: Mapping[str, Any]) -> Record:
     return Record(
-        cluster=told["cluster"],
-        file=told["file"],
-        documents=told["documents"],
+        cluster=document["cluster"],
+        file=document["file"],
+        documents=document["documents"],
         brokers={
             int(broker_id): BrokerRecord(
                 {name: Port(**port) for name, port in each["ports"].items()},
                 each["startupSeconds"],
             )
-            for broker_id, each in told["brokers"].items()
+            for broker_id, each in document["brokers"].items()
         },
-        zookeeper=told["zookeeperPort"],
+        zookeeper=document["zookeeperPort"],
         ensemble={
-            int(number): MemberPorts(**each) for number, each in told.get("ensemble", {}).items()
+            int(number): MemberPorts(**each)
+            for number, each in document.get("ensemble", {}).items()
         },
         ledger={
             name: LedgerEntry(resource=entry["resource"], topic_id=entry.get("topicId", ""))
-            for name, entry in told["ledger"].items()
+            for name, entry in document["ledger"].items()
             if DeletionPolicy(entry["deletionPolicy"]) is DeletionPolicy.DELETE
         },
-        cluster_id=told["clusterId"],
-        security=_security(told),
-        users={name: USERS.read(entry) for name, entry in told.get("users", {}).items()},
+        cluster_id=document["clusterId"],
+        security=_security(document),
+        users={name: USERS.read(entry) for name, entry in document.get("users", {}).items()},
     )
 
 
-def _security(told: Mapping[str, Any]) -> Security | None:
+def _security(document: Mapping[str, Any]) -> Security | None:
     """What the cluster was created as; before it was recorded there were no secured ones here."""
-    if "security" not in told:
-        return Security.INSECURE if told["brokers"] else None
-    return Security(told["security"]) if told["security"] else None
+    if "security" not in document:
+        return Security.INSECURE if document["brokers"] else None
+    return Security(document["security"]) if document["security"] else None

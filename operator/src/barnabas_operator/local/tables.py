@@ -78,7 +78,7 @@ def _print(view: View, console: Console) -> None:
 def _topics(view: View) -> Table:
     columns = ("topic", "partitions", "replicas", "ready", "reason", "message")
     rows = (
-        (name, str(each.partitions), str(each.replicas), *_told(each.conditions))
+        (name, str(each.partitions), str(each.replicas), *_condition_cells(each.conditions))
         for name, each in view.topics.items()
     )
     return _table(columns, rows)
@@ -87,7 +87,8 @@ def _topics(view: View) -> Table:
 def _users(view: View) -> Table:
     columns = ("user", "ready", "reason", "message", "try it")
     rows = (
-        (name, *_told(each.status.conditions), each.command) for name, each in view.users.items()
+        (name, *_condition_cells(each.status.conditions), each.command)
+        for name, each in view.users.items()
     )
     return _table(columns, rows)
 
@@ -101,7 +102,7 @@ def _pipelines(view: View) -> Table:
             _megabytes(each.memory_bytes),
             str(each.status.rows),
             str(each.status.lag),
-            *_told(each.status.conditions),
+            *_condition_cells(each.status.conditions),
         )
         for name, each in view.pipelines.items()
     )
@@ -119,13 +120,13 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
 
 def _ready(view: View) -> tuple[str, str]:
     """Whether all is Ready, as programs are told, and why: of what is not, the first."""
-    status, reason, _ = _told(view.status.conditions)
+    status, reason, _ = _condition_cells(view.status.conditions)
     if status != "True" or view.unready is None:
         return status, reason
     return "False", f"{view.unready} is not Ready"
 
 
-def _told(conditions: Iterable[Condition]) -> tuple[str, str, str]:
+def _condition_cells(conditions: Iterable[Condition]) -> tuple[str, str, str]:
     """Status, reason and message of Ready."""
     found = next((each for each in conditions if each.type == READY), None)
     return (found.status, found.reason, found.message) if found else ("Unknown", NOTHING, "")

@@ -78,14 +78,14 @@ def up(
             from barnabas_operator.local import topics, view
 
             for each, process in starting:
-                for told in each.settle(process, deadline):
-                    say(told)
+                for line in each.settle(process, deadline):
+                    say(line)
         # Those that ran are restarted one by one: the others serve meanwhile.
         for each in brokers:
             restarted = each.ensure(say=say, timeout_s=timeout_s)
             if restarted is not None:
-                for told in each.settle(restarted, deadline):
-                    say(told)
+                for line in each.settle(restarted, deadline):
+                    say(line)
         outcomes = topics.reconcile(manifest, record, state, say=say, deadline=deadline)
         users = _users(manifest, record, state, say=say, deadline=deadline)
         _write_client(manifest, record, state)

@@ -288,7 +288,7 @@ def _users(
                 outcome.status,
                 observed_generation=user.meta.generation,
                 secret="",
-                conditions=_told(user, outcome.verdict, now),
+                conditions=_conditions(user, outcome.verdict, now),
             ),
             directory=directory.path,
             command_config=directory.command_config,
@@ -388,7 +388,7 @@ def _cluster_status(
 ) -> ClusterStatus:
     return ClusterStatus(
         observed_generation=cluster.meta.generation,
-        conditions=_told(cluster, verdict, now),
+        conditions=_conditions(cluster, verdict, now),
         cluster_id=record.cluster_id,
         security=record.security.value if record.security else "",
         listeners=broker.listeners(cluster, record) if running else (),
@@ -396,7 +396,7 @@ def _cluster_status(
     )
 
 
-def _told(
+def _conditions(
     resource: AnyResource,
     verdict: Verdict,
     now: str,
@@ -416,7 +416,7 @@ def _topics(
             views = {n: each for n, each in found_topics.items() if isinstance(each, TopicView)}
         except BrokersError:
             admin = None
-    told = {}
+    statuses = {}
     for topic in manifest.topics:
         name = topic.meta.name
         found = views.get(topic_name(topic))
@@ -433,13 +433,13 @@ def _topics(
                 partitions=found.partitions,
                 replicas=found.replicas,
             )
-        told[name] = dataclasses.replace(
+        statuses[name] = dataclasses.replace(
             status,
             topic_name=topic_name(topic),
             observed_generation=topic.meta.generation,
-            conditions=_told(topic, verdict, now),
+            conditions=_conditions(topic, verdict, now),
         )
-    return told
+    return statuses
 
 
 def _judge(topic: Topic, found: TopicView | None, owner: Topic) -> Verdict:
@@ -469,7 +469,7 @@ def _pipeline(pipeline: pipelines.Pipeline, state: StateDirectory, *, now: str) 
         status=dataclasses.replace(
             status,
             observed_generation=pipeline.meta.generation,
-            conditions=_told(pipeline, verdict, now),
+            conditions=_conditions(pipeline, verdict, now),
         ),
         pid=pid,
         memory_bytes=processes.resident_bytes(pid) if pid else None,

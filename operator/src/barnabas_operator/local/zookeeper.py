@@ -66,7 +66,7 @@ def ensure(record: Record, state: StateDirectory, *, say: Say, deadline: float) 
     if entry is not None and entry.running:
         return
     if entry is not None:
-        say(processes.told_end(NAME, files.log))
+        say(processes.exit_message(NAME, files.log))
     port = record.zookeeper or 0
     command = [
         sys.executable, "-P", "-m", "barnabas_broker.cli", "zookeeper", "start",

@@ -52,10 +52,12 @@ def readdressed(
     written = _written_at(objects.get(("ConfigMap", names.addresses)))
     marked = []
     for pod in pods:
-        told = advertised.get(pod.ordinal)
+        served = advertised.get(pod.ordinal)
         text = advertised_listeners(cluster, names, ports, broker=pod.ordinal, found=objects)
         wanted = set(_filled(text, pod).split(","))
-        missing = told is not None and bool(pod.node_address) and not wanted <= {*told.split(",")}
+        missing = (
+            served is not None and bool(pod.node_address) and not wanted <= {*served.split(",")}
+        )
         due = missing and bool(written) and pod.created < written
         marked.append(replace(pod, restart=pod.restart or READDRESSED) if due else pod)
     return marked

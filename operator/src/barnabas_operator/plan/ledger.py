@@ -76,8 +76,8 @@ def parse_former_ledger(data: Mapping[str, str]) -> tuple[Ledger, tuple[str, ...
     entries, unparsed = {}, []
     for name, text in data.items():
         try:
-            told = json.loads(text)
-            policy, entry = DeletionPolicy(told["deletionPolicy"]), _entry(told)
+            document = json.loads(text)
+            policy, entry = DeletionPolicy(document["deletionPolicy"]), _entry(document)
         except (ValueError, KeyError, TypeError, AttributeError):
             unparsed.append(json.dumps({"topic": name, "unparsed": text}))
             continue
@@ -86,22 +86,22 @@ def parse_former_ledger(data: Mapping[str, str]) -> tuple[Ledger, tuple[str, ...
     return entries, tuple(unparsed)
 
 
-def _entry(told: Mapping[str, Any]) -> LedgerEntry:
-    if "resource" not in told:
-        return _foreign_entry(told)
-    texts = (told["resource"], told.get("uid", ""), told.get("topicId", ""))
+def _entry(document: Mapping[str, Any]) -> LedgerEntry:
+    if "resource" not in document:
+        return _foreign_entry(document)
+    texts = (document["resource"], document.get("uid", ""), document.get("topicId", ""))
     if not (all(isinstance(text, str) for text in texts) and texts[0]):
         raise ValueError("resource, uid and topicId must be texts")
     return LedgerEntry(
         resource=texts[0],
         uid=texts[1],
         topic_id=texts[2],
-        definition=str(told.get("definition", "")),
+        definition=str(document.get("definition", "")),
     )
 
 
-def _foreign_entry(told: Mapping[str, Any]) -> LedgerEntry:
-    texts = (*parse_foreign(told["foreignResource"]), told["uid"], told["topicId"])
+def _foreign_entry(document: Mapping[str, Any]) -> LedgerEntry:
+    texts = (*parse_foreign(document["foreignResource"]), document["uid"], document["topicId"])
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("uid and topicId must be texts")
     namespace, name, uid, topic_id = texts
@@ -110,8 +110,8 @@ def _foreign_entry(told: Mapping[str, Any]) -> LedgerEntry:
         uid=uid,
         topic_id=topic_id,
         namespace=namespace,
-        policy=DeletionPolicy(told["deletionPolicy"]),
-        definition=str(told.get("definition", "")),
+        policy=DeletionPolicy(document["deletionPolicy"]),
+        definition=str(document.get("definition", "")),
     )
 
 

@@ -83,9 +83,9 @@ def foreign_resource(namespace: str, name: str) -> Mapping[str, Any]:
     return {"foreignResource": {"namespace": namespace, "name": name}}
 
 
-def parse_foreign(told: Mapping[str, Any]) -> tuple[str, str]:
+def parse_foreign(document: Mapping[str, Any]) -> tuple[str, str]:
     """Namespace and name of a resource; raises ValueError, KeyError or TypeError."""
-    texts = told["namespace"], told["name"]
+    texts = document["namespace"], document["name"]
     if not all(isinstance(text, str) and text for text in texts):
         raise ValueError("namespace and name must be texts")
     return texts

@@ -34,8 +34,8 @@ class Format(Generic[E]):
 
     def parse(self, line: str) -> tuple[str, E]:
         """Name and entry of a line."""
-        told = json.loads(line)
-        name, entry = told[self.key], self.read(told)
+        document = json.loads(line)
+        name, entry = document[self.key], self.read(document)
         if not (isinstance(name, str) and name):
             raise ValueError(f"{self.key} must be a text")
         return name, entry

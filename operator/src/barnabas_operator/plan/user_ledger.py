@@ -89,33 +89,35 @@ def with_policies(
     }
 
 
-def _entry(told: Mapping[str, Any]) -> UserEntry:
+def _entry(document: Mapping[str, Any]) -> UserEntry:
     namespace, resource = (
-        ("", told["resource"]) if "resource" in told else parse_foreign(told["foreignResource"])
+        ("", document["resource"])
+        if "resource" in document
+        else parse_foreign(document["foreignResource"])
     )
-    texts = (resource, told["uid"], told["secret"])
+    texts = (resource, document["uid"], document["secret"])
     if not (all(isinstance(text, str) for text in texts) and texts[0]):
         raise ValueError("resource, uid and secret must be texts")
     return UserEntry(
         resource=texts[0],
         uid=texts[1],
-        policy=DeletionPolicy(told["deletionPolicy"]),
-        credentials=_counts(told["credentials"]),
-        pending=_counts(told.get("pending") or {}),
+        policy=DeletionPolicy(document["deletionPolicy"]),
+        credentials=_counts(document["credentials"]),
+        pending=_counts(document.get("pending") or {}),
         secret=texts[2],
-        acls=frozenset(_acl(each) for each in told["acls"]),
-        quotas=frozenset(map(str, told.get("quotas") or ())),
+        acls=frozenset(_acl(each) for each in document["acls"]),
+        quotas=frozenset(map(str, document.get("quotas") or ())),
         namespace=namespace,
-        definition=str(told.get("definition", "")),
+        definition=str(document.get("definition", "")),
     )
 
 
-def _counts(told: Mapping[str, Any]) -> dict[str, int]:
-    return {str(name): int(count) for name, count in told.items()}
+def _counts(counts: Mapping[str, Any]) -> dict[str, int]:
+    return {str(name): int(count) for name, count in counts.items()}
 
 
-def _acl(told: Sequence[str]) -> Acl:
-    resource, name, pattern, host, operation, permission = told
+def _acl(fields: Sequence[str]) -> Acl:
+    resource, name, pattern, host, operation, permission = fields
     return Acl(
         resource=AclResourceType(resource),
         name=name,

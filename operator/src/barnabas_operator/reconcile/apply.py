@@ -110,5 +110,5 @@ def _apply(step: Step, namespace: str, context: Context) -> None:
         labels = {"metadata": {"labels": dict(step.labels)}}
         context.kube.patch(CLAIMS, namespace, step.name, labels)
     else:
-        told = {"metadata": {"annotations": {RACK: step.rack}}}
-        context.kube.patch(PODS, namespace, step.name, told)
+        patch = {"metadata": {"annotations": {RACK: step.rack}}}
+        context.kube.patch(PODS, namespace, step.name, patch)

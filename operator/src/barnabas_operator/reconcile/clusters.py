@@ -218,8 +218,8 @@ def observe(cluster: Cluster, context: Context) -> Observed:
         claims[component] = claims_of(all_claims, name) if owner is not None else []
     racks, racks_trouble = look_for_racks(cluster, pods["broker"], context)
     view, trouble = ask_brokers(cluster, objects, pods["broker"], context)
-    told = ask_advertised(cluster, view, context)
-    pods["broker"] = readdressed(cluster, objects, pods["broker"], told)
+    served = ask_advertised(cluster, view, context)
+    pods["broker"] = readdressed(cluster, objects, pods["broker"], served)
     observed = Observed(
         objects=objects,
         pods=pods,
@@ -483,7 +483,7 @@ def listeners(cluster: Cluster, observed: Observed) -> tuple[ListenerStatus, ...
     """Where clients reach the brokers, as far as it is known."""
     names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
     ports = node_ports(cluster, observed.objects)
-    told = []
+    statuses = []
     for each in cluster.body.spec.listeners:
         if each.type is ListenerType.INTERNAL:
             servers = names.bootstrap_server(each.port)
@@ -491,8 +491,10 @@ def listeners(cluster: Cluster, observed: Observed) -> tuple[ListenerStatus, ...
             servers = routing.bootstrap_servers(each, names, observed.objects)
         else:
             servers = _on_nodes(each, ports.get(each.name), observed.pods["broker"])
-        told.append(ListenerStatus(name=each.name, type=each.type.value, bootstrap_servers=servers))
-    return (*told, *_leaving(cluster, observed))
+        statuses.append(
+            ListenerStatus(name=each.name, type=each.type.value, bootstrap_servers=servers)
+        )
+    return (*statuses, *_leaving(cluster, observed))
 
 
 def _leaving(cluster: Cluster, observed: Observed) -> Iterator[ListenerStatus]:
@@ -510,10 +512,10 @@ def _on_nodes(listener: Listener, first: int | None, pods: Sequence[PodView]) ->
     """Where each broker is reached by the address of its node, as far as it is known."""
     if first is None:
         return ""
-    told = []
+    addresses = []
     for pod in sorted(pods, key=lambda each: each.ordinal):
         broker = pod.ordinal
         if host := brokers.host_on_node(listener, broker, pod.node_address):
             port = brokers.node_port_of(listener, broker, first)
-            told.append(f"{host}:{routing.advertised_port(listener, broker, str(port))}")
-    return ",".join(told)
+            addresses.append(f"{host}:{routing.advertised_port(listener, broker, str(port))}")
+    return ",".join(addresses)

@@ -74,12 +74,12 @@ def reconcile_pipeline(
         return _wait(pipeline, known, problem, context)
     refused = summary(apply_steps(plan.steps, pipeline.meta, context, kind=PIPELINES))
     names = PipelineNames(pipeline.meta.name, pipeline.meta.namespace)
-    told = context.progress(names.status_url)
-    status = status_of(known, told)
+    progress = context.progress(names.status_url)
+    status = status_of(known, progress)
     # Rows are counted all the time; phases and conditions are written at once.
     if status.phase == before.phase and not context.figures_due(pipeline.meta.uid):
         status = dataclasses.replace(known, phase=status.phase)
-    verdict = _with_warnings(judge(told, refused=refused), plan, problem)
+    verdict = _with_warnings(judge(progress, refused=refused), plan, problem)
     return write_status(pipeline, status, verdict, context)
 
 
@@ -144,33 +144,33 @@ def _plan(pipeline: Pipeline, cluster: Resource[KafkaCluster], context: Context)
     )
 
 
-def status_of(before: PipelineStatus, told: Progress | None) -> PipelineStatus:
+def status_of(before: PipelineStatus, progress: Progress | None) -> PipelineStatus:
     """The status, without conditions; while the pod is silent, what it last said."""
-    if told is None:
+    if progress is None:
         return dataclasses.replace(before, phase="Starting", rows_per_second=0.0)
     return dataclasses.replace(
         before,
-        phase=told.phase,
-        rows=told.rows,
-        rows_per_second=told.rows_per_second,
-        lag=told.lag,
-        last_batch_id=told.last_batch_id,
+        phase=progress.phase,
+        rows=progress.rows,
+        rows_per_second=progress.rows_per_second,
+        lag=progress.lag,
+        last_batch_id=progress.last_batch_id,
     )
 
 
-def judge(told: Progress | None, *, refused: str) -> Verdict:
+def judge(progress: Progress | None, *, refused: str) -> Verdict:
     """How the pipeline fares."""
     if refused:
         return Verdict(ready=False, reason="Refused", message=refused, stalled=True)
-    if told is None:
+    if progress is None:
         text = "its pod does not answer yet"
         return Verdict(ready=False, reason="Starting", message=text, settled=False)
-    if told.phase == FAILED:
-        return Verdict(ready=False, reason=FAILED, message=told.message, stalled=True)
-    if told.phase != "Running":
-        message = told.message or f"the pipeline says {told.phase}"
-        return Verdict(ready=False, reason=told.phase, message=message, settled=False)
-    return Verdict(ready=True, reason="Running", message=told.message)
+    if progress.phase == FAILED:
+        return Verdict(ready=False, reason=FAILED, message=progress.message, stalled=True)
+    if progress.phase != "Running":
+        message = progress.message or f"the pipeline says {progress.phase}"
+        return Verdict(ready=False, reason=progress.phase, message=message, settled=False)
+    return Verdict(ready=True, reason="Running", message=progress.message)
 
 
 def _with_warnings(verdict: Verdict, plan: PipelinePlan, problem: Waiting | None) -> Verdict:

@@ -215,7 +215,7 @@ def reconcile(key: Key, context: Context) -> Outcome:
     if cluster is not None and cluster.meta.deleting:
         # Its objects go with it; its topics stay on their disks.
         return Outcome(again_in=RESYNC_S)
-    told: list[tuple[Condition, ...]] = []
+    written: list[tuple[Condition, ...]] = []
     refusals: list[KubeError] = []
     contradiction = ""
     settled = False
@@ -227,7 +227,7 @@ def reconcile(key: Key, context: Context) -> Outcome:
         context = replace(context, credentials=credentials_of(cluster, context))
         status = reconcile_cluster(cluster, context, contradiction)
         cluster = replace(cluster, body=replace(cluster.body, status=status))
-        told.append(status.conditions)
+        written.append(status.conditions)
         looked_at = functools.partial(is_allowed, cluster, context=context)
         present = replace(present, looked_at=looked_at)
         guard = DeletionGuard(present=present, unparsed=(*topics.unparsed, *pipelines.unparsed))
@@ -236,7 +236,7 @@ def reconcile(key: Key, context: Context) -> Outcome:
             Managed(statuses=[]),
             refusals,
         )
-        told += [each.conditions for each in managed.statuses]
+        written += [each.conditions for each in managed.statuses]
         user_guard = UserGuard(
             present=PresentUsers.of_namespaces(user_documents, *own, looked_at),
             unparsed=users.unparsed,
@@ -247,14 +247,14 @@ def reconcile(key: Key, context: Context) -> Outcome:
             kafka_users.ManagedUsers(statuses=[]),
             refusals,
         )
-        told += [each.conditions for each in managed_users.statuses]
+        written += [each.conditions for each in managed_users.statuses]
         secrets = managed_users.secrets
         settled = managed.settled and managed_users.settled and not pipelines.resources
         settled = settled and _is_settled(status.conditions)
     elif document is None:
         wait_for_cluster(topics.resources, context)
         kafka_users.wait_for_cluster(users.resources, context)
-    told += [
+    written += [
         reconcile_pipeline(pipeline, cluster, context).conditions
         for pipeline in pipelines.resources
         # What runs is left to itself where its cluster is not as its resource says.
@@ -262,7 +262,7 @@ def reconcile(key: Key, context: Context) -> Outcome:
     ]
     if refusals:
         raise refusals[0]
-    if any(_is_under_way(each) for conditions in told for each in conditions):
+    if any(_is_under_way(each) for conditions in written for each in conditions):
         return Outcome(again_in=SOON_S)
     again_in = FIGURES_S if pipelines.resources else RESYNC_S
     return Outcome(again_in=again_in, settled=settled, secrets=secrets, topics=present.named)

@@ -33,13 +33,13 @@ def write_status(resource: AnyResource, status: S, verdict: Verdict, context: Co
     generation = resource.meta.generation
     if resource.unknown_fields:
         verdict = dataclasses.replace(verdict, warnings=(*verdict.warnings, _ignored(resource)))
-    told = conditions(
+    current = conditions(
         verdict,
         generation=generation,
         previous=resource.body.status.conditions,
         now=context.now,
     )
-    complete = dataclasses.replace(status, observed_generation=generation, conditions=told)
+    complete = dataclasses.replace(status, observed_generation=generation, conditions=current)
     if complete != resource.body.status:
         kind, meta = KINDS[resource.kind], resource.meta
         before = to_json(resource.body.status)
@@ -51,18 +51,18 @@ def write_status(resource: AnyResource, status: S, verdict: Verdict, context: Co
         }
         written |= {name: None for name in before if name not in to_json(complete)}
         context.kube.patch_status(kind, meta.namespace, meta.name, written)
-        record_transition(resource, told, context)
+        record_transition(resource, current, context)
     return complete
 
 
-def write_statuses(told: Iterable[tuple[AnyResource, S, Verdict]], context: Context) -> list[S]:
+def write_statuses(updates: Iterable[tuple[AnyResource, S, Verdict]], context: Context) -> list[S]:
     """Write the statuses; one that is refused concerns its resource alone.
 
     Raises the first KubeError of an API server that fails, after the others have had their turn.
     """
     statuses: list[S] = []
     failures: list[KubeError] = []
-    for resource, status, verdict in told:
+    for resource, status, verdict in updates:
         try:
             statuses.append(write_status(resource, status, verdict, context))
         except KubeError as error:
@@ -78,14 +78,16 @@ def write_statuses(told: Iterable[tuple[AnyResource, S, Verdict]], context: Cont
     return statuses
 
 
-def record_transition(resource: AnyResource, told: Sequence[Condition], context: Context) -> None:
+def record_transition(
+    resource: AnyResource, current: Sequence[Condition], context: Context
+) -> None:
     """Write an event when the resource has become Ready, or not Ready for another reason."""
     before = {each.type: each for each in resource.body.status.conditions}.get(READY)
-    ready = next(each for each in told if each.type == READY)
+    ready = next(each for each in current if each.type == READY)
     if before is not None and (before.status, before.reason) == (ready.status, ready.reason):
         return
     regarding = Regarding.of(KINDS[resource.kind], resource.meta)
-    stalled = any(each.type == STALLED for each in told)
+    stalled = any(each.type == STALLED for each in current)
     note = ready.message or ("Ready" if ready.status == "True" else "not Ready")
     context.events.record(
         regarding, action="Reconcile", reason=ready.reason, note=note, warning=stalled
@@ -110,10 +112,10 @@ def write_refusal(
     What the API server answers concerns this resource alone.
     """
     verdict = Verdict(ready=False, reason=reason, message=message, stalled=True)
-    told = conditions(
+    current = conditions(
         verdict, generation=meta.generation, previous=_previous(document), now=context.now
     )
-    status = {"observedGeneration": meta.generation, "conditions": to_json(told)}
+    status = {"observedGeneration": meta.generation, "conditions": to_json(current)}
     before = document.get("status") or {}
     if any(before.get(name) != value for name, value in status.items()):
         kind = KINDS[document["kind"]]

@@ -143,7 +143,9 @@ class UserPass:
             if isinstance(found, UserSecret):
                 self.secrets[name] = found
                 where = self._managed[name].meta.namespace
-                self.versions |= {(where, each): told for each, told in found.versions.items()}
+                self.versions |= {
+                    (where, each): version for each, version in found.versions.items()
+                }
                 self.changed = self.changed or found.changed
             else:
                 self.problems[name] = found

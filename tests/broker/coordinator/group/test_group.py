@@ -205,7 +205,7 @@ def test_the_size_of_a_group_is_what_is_given() -> None:
 def test_large_batches_allow_for_large_groups() -> None:
     """The record of a group is one of them."""
     settings = BrokerSettings.from_mapping({"message.max.bytes": str(100 << 20)})
-    assert Limits.from_settings(settings).told_bytes_max == 400 << 20
+    assert Limits.from_settings(settings).members_bytes_max == 400 << 20
     assert Limits.from_settings(settings).join_bytes_max == 400 << 20
 
 

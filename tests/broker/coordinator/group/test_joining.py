@@ -159,7 +159,7 @@ def test_a_returning_static_member_fences_its_parked_join() -> None:
 
 def test_what_members_tell_is_bounded_together() -> None:
     """Whoever would be too much is refused, and the others go on."""
-    story = Story(members_max=10, told_bytes_max=1000)
+    story = Story(members_max=10, members_bytes_max=1000)
     first, second = story.stable("a", "b")
     story.join("a", first, metadata=b"m" * 700)
     assert story.error(story.join("b", second, metadata=b"m" * 400)) is (

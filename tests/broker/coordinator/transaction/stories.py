@@ -12,7 +12,7 @@ from barnabas_broker.coordinator.results import Producer
 from barnabas_broker.coordinator.transaction.limits import Limits
 from barnabas_broker.coordinator.transaction.records import TransactionRecord
 from barnabas_broker.coordinator.transaction.shard import (
-    NOBODY,
+    NO_PRODUCER,
     End,
     Granted,
     Initialisation,
@@ -64,7 +64,7 @@ class Story:
         assert len(turn.answers) <= 1
         return turn.answers[0][1] if turn.answers else None
 
-    def init(self, expected: Producer = NOBODY, timeout_ms: int = TIMEOUT_MS) -> Granted:
+    def init(self, expected: Producer = NO_PRODUCER, timeout_ms: int = TIMEOUT_MS) -> Granted:
         """InitProducerId."""
         request = Initialisation(transactional_id=ID, timeout_ms=timeout_ms, expected=expected)
         fresh_id = -1

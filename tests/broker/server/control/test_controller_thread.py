@@ -118,7 +118,7 @@ def test_what_is_heard_is_acted_on(embedded: Embedded) -> None:
     async def story() -> None:
         async with beside(embedded) as thread:
             embedded.store.commit([Create("/brokers/topics/t", OLD_TOPIC)], now_ms=NOW_MS)
-            await asyncio.to_thread(thread.hear, "/brokers/topics")
+            await asyncio.to_thread(thread.on_znode_change, "/brokers/topics")
             await thread.run(lambda _: None)
             assert list(thread.image.topics) == ["t"]
 
@@ -161,7 +161,7 @@ def test_what_cannot_be_read_is_read_again_for_ever(
     async def story() -> None:
         async with beside(embedded) as thread:
             embedded.store.commit([Create("/brokers/topics/t", OLD_TOPIC)], now_ms=NOW_MS)
-            thread.hear("/brokers/topics")
+            thread.on_znode_change("/brokers/topics")
             await wait_for_async("topic t in the image", lambda: "t" in thread.image.topics)
             assert failures == []
 
@@ -190,7 +190,7 @@ def test_elections_that_stay_refused_do_not_delay_what_is_to_be_read(
                 await thread.run(lambda _: None)
                 await asyncio.sleep(0)
             embedded.store.commit([Create("/brokers/topics/t", OLD_TOPIC)], now_ms=NOW_MS)
-            thread.hear("/brokers/topics")
+            thread.on_znode_change("/brokers/topics")
             await wait_for_async("topic t in the image", lambda: "t" in thread.image.topics)
 
     asyncio.run(story())
@@ -202,7 +202,7 @@ def test_another_controller_is_made_way_for(embedded: Embedded) -> None:
     async def story() -> None:
         async with beside(embedded) as thread:
             embedded.store.commit([Delete("/controller"), TAKEN], now_ms=NOW_MS)
-            thread.hear("/controller")
+            thread.on_znode_change("/controller")
             refused = await thread.run(lambda controller: create("t", controller))
             assert refused.outcome.error == ErrorCode.NOT_CONTROLLER
 

@@ -34,7 +34,7 @@ PLAY = """
     if sys.argv[4]:
         way.secure(open(sys.argv[4], "rb").read())
     if sys.argv[3]:
-        way.tell(-1, b"pw", 60_000, sys.argv[3])
+        way.hand_over(-1, b"pw", 60_000, sys.argv[3])
     print(os.getpid(), os.getppid(), flush=True)
     for order in sys.stdin:
         if order == "forget\\n":
@@ -186,11 +186,11 @@ def test_without_its_supervisor_a_broker_goes_on(caplog: pytest.LogCaptureFixtur
     ours, theirs = socket.socketpair()
     with ours:
         way = Supervision(ours.fileno())
-        way.tell(5, b"\x01", 6000, "h:1")
+        way.hand_over(5, b"\x01", 6000, "h:1")
         assert theirs.recv(100) == b"5 01 6000 h:1\n"
         theirs.close()
         with caplog.at_level(logging.WARNING):
-            way.tell(6, b"\x01", 6000, "h:1")
+            way.hand_over(6, b"\x01", 6000, "h:1")
             way.forget()
     assert [record.message for record in caplog.records] == [
         (

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from barnabas_broker.server.control import supervisor
-from barnabas_broker.server.control.supervisor import NONE, Told, end_session
+from barnabas_broker.server.control.supervisor import NONE, Received, end_session
 
 GRANTED = struct.pack("!iiiq", 20, 0, 6000, 0xABC) + struct.pack("!i", 0)
 EXPIRED = struct.pack("!iiiq", 20, 0, 0, 0) + struct.pack("!i", 0)
@@ -55,7 +55,7 @@ def line(hosts: str, timeout_ms: int = 60_000) -> str:
 
 def test_the_last_whole_line_counts() -> None:
     """However it is cut into pieces; nothing is to be ended before anything was told."""
-    told = Told()
+    told = Received()
     assert told.last == NONE
     for data, last in ((b"1 a", NONE), (b"b 2 c\n2", "1 ab 2 c"), (b" x\n-\n", NONE)):
         told.take(data)

@@ -37,7 +37,7 @@ def test_the_end_of_a_flood_is_told(caplog: pytest.LogCaptureFixture) -> None:
     counters = Counters(LOG)
     for _ in range(5):
         counters.note(Cause.BAD_FRAME, 1.0, "frame")
-    counters.tell_unsaid(1.5)
-    counters.tell_unsaid(2.0)
-    counters.tell_unsaid(9.0)
+    counters.log_suppressed(1.5)
+    counters.log_suppressed(2.0)
+    counters.log_suppressed(9.0)
     assert lines(caplog) == ["frame", "bad-frame: 4 more that were not logged"]

@@ -7,9 +7,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from barnabas_broker.server.transport.write_readiness import TOLD_AT_ONCE, WriteReadiness
+from barnabas_broker.server.transport.write_readiness import EVENTS_AT_ONCE, WriteReadiness
 
-MANY = 3 * TOLD_AT_ONCE
+MANY = 3 * EVENTS_AT_ONCE
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_many_leave_the_loop_to_others(pairs: list[tuple[socket.socket, socket.s
         before = 0
         while len(told) < MANY:
             await asyncio.sleep(0)
-            assert len(told) - before <= TOLD_AT_ONCE
+            assert len(told) - before <= EVENTS_AT_ONCE
             before = len(told)
 
     run(story)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 INACTIVE = ("Empty", "Dead")
-NOBODY_KNOWS = (
+UNKNOWN_OFFSETS = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.LEADER_NOT_AVAILABLE,
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -168,7 +168,7 @@ class Groups:
             try:
                 found[each] = self.connection.answer(future).offset
             except CommandError as error:
-                if error.code not in NOBODY_KNOWS:
+                if error.code not in UNKNOWN_OFFSETS:
                     raise
         return found
 

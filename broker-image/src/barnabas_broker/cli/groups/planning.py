@@ -74,12 +74,12 @@ def _row(member: Subscriber, gets: frozenset[tuple[str, int]]) -> dict[str, Any]
 def read(file: Path) -> tuple[list[Subscriber], Mapping[str, int]]:
     """Members and partition counts of a file; InputError where it is of another form."""
     try:
-        told = json.loads(file.read_text())
+        document = json.loads(file.read_text())
         members = [
             Subscriber(str(name), frozenset(map(str, topics)))
-            for name, topics in told["members"].items()
+            for name, topics in document["members"].items()
         ]
-        counts = {str(topic): int(count) for topic, count in told["partitions"].items()}
+        counts = {str(topic): int(count) for topic, count in document["partitions"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{file}: not partitions and members ({error!r})") from None
     return members, counts

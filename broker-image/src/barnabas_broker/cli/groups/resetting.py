@@ -24,7 +24,7 @@ from barnabas_broker.cli.groups.strategies import (
 )
 from barnabas_broker.cli.offsets import EARLIEST, LATEST, parse_partitions
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 Command = Callable[..., Any]
 
 STRATEGIES = (
@@ -110,7 +110,7 @@ class Reset:
 
 
 def plans(
-    groups: Groups, names: Iterable[str], reset: Reset, tell: Tell
+    groups: Groups, names: Iterable[str], reset: Reset, report: Report
 ) -> tuple[dict[str, dict[Partition, int]], list[CommandError]]:
     """What each group's offsets become, and are if it is to be executed; with what was refused.
 
@@ -120,7 +120,7 @@ def plans(
     refused = []
     for name in names:
         try:
-            planned[name] = _planned(groups, name, reset, tuple(names), tell)
+            planned[name] = _planned(groups, name, reset, tuple(names), report)
         except (CommandError, ValueError) as error:
             refused.append(error if isinstance(error, CommandError) else CommandError(str(error)))
     if reset.execute:
@@ -159,24 +159,24 @@ def scope(groups: Groups, topics: Sequence[str]) -> list[Partition]:
 
 
 def _planned(
-    groups: Groups, name: str, reset: Reset, names: tuple[str, ...], tell: Tell
+    groups: Groups, name: str, reset: Reset, names: tuple[str, ...], report: Report
 ) -> dict[Partition, int]:
     found = groups.describe(name)
     if found is not None:
         refuse_active(found)
     committed = groups.committed(name) if found is not None else {}
     if reset.strategy == "from_file":
-        return _from_file(groups, name, reset, names, tell)
+        return _from_file(groups, name, reset, names, report)
     partitions = sorted(committed) if reset.all_topics else scope(groups, reset.topics)
     gone = [each for each in partitions if each[1] not in groups.topics.get(each[0], ())]
     for topic, number in gone:
-        tell(f"{topic}-{number} does not exist any more: left as it is")
+        report(f"{topic}-{number} does not exist any more: left as it is")
     partitions = [each for each in partitions if each not in gone]
-    return _offsets(groups, reset, {each: committed.get(each) for each in partitions}, tell)
+    return _offsets(groups, reset, {each: committed.get(each) for each in partitions}, report)
 
 
 def _from_file(
-    groups: Groups, name: str, reset: Reset, names: tuple[str, ...], tell: Tell
+    groups: Groups, name: str, reset: Reset, names: tuple[str, ...], report: Report
 ) -> dict[Partition, int]:
     try:
         read = reset_plan.read(reset.value.read_text(), names)
@@ -190,12 +190,12 @@ def _from_file(
         wanted = {each: offset for each, offset in wanted.items() if each in chosen}
     targets = clamped(wanted, _bounds(groups, wanted))
     for sentence in moved(targets):
-        tell(sentence)
+        report(sentence)
     return {each: target.offset for each, target in targets.items()}
 
 
 def _offsets(
-    groups: Groups, reset: Reset, where: Mapping[Partition, int | None], tell: Tell
+    groups: Groups, reset: Reset, where: Mapping[Partition, int | None], report: Report
 ) -> dict[Partition, int]:
     """The offset each partition gets; ValueError where the strategy cannot be followed."""
     if reset.strategy == "to_earliest":
@@ -209,14 +209,14 @@ def _offsets(
             else clamped(dict.fromkeys(where, reset.value), bounds)
         )
         for sentence in moved(targets):
-            tell(sentence)
+            report(sentence)
         return {each: target.offset for each, target in targets.items()}
     ends = groups.offsets(where, LATEST)
     if reset.strategy == "to_latest":
         return ends
     if reset.strategy == "to_current":
         return {each: current.get(each, end) for each, end in ends.items()}
-    return _by_time(groups, _moment(reset), ends, tell)
+    return _by_time(groups, _moment(reset), ends, report)
 
 
 def _moment(reset: Reset) -> int:
@@ -226,12 +226,12 @@ def _moment(reset: Reset) -> int:
 
 
 def _by_time(
-    groups: Groups, moment_ms: int, ends: Mapping[Partition, int], tell: Tell
+    groups: Groups, moment_ms: int, ends: Mapping[Partition, int], report: Report
 ) -> dict[Partition, int]:
     # A negative time asks for something else; no record is older than 1970.
     found = groups.offsets(ends, max(moment_ms, 0))
     for name, number in (each for each, offset in found.items() if offset < 0):
-        tell(f"{name}-{number} has no record as late as that: its end is taken")
+        report(f"{name}-{number} has no record as late as that: its end is taken")
     return {each: offset if offset >= 0 else ends[each] for each, offset in found.items()}
 
 

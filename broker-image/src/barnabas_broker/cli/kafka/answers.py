@@ -11,7 +11,7 @@ from barnabas_broker.cli.errors import FAILED, CommandError
 
 
 @contextmanager
-def told_as(beginning: str) -> Iterator[None]:
+def reported_as(beginning: str) -> Iterator[None]:
     """Tell a failure on standard output after `beginning`, where scripts look for it."""
     try:
         yield

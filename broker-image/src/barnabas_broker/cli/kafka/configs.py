@@ -18,7 +18,7 @@ from barnabas_broker.cli.configs import (
     source_name,
 )
 from barnabas_broker.cli.errors import CommandError
-from barnabas_broker.cli.kafka.answers import told_as
+from barnabas_broker.cli.kafka.answers import reported_as
 from barnabas_broker.cli.kafka.tool import Tool, connected, refused, tool
 from barnabas_broker.cli.properties import parse_assignments
 from barnabas_kafka.client import OneBroker
@@ -124,7 +124,7 @@ def main(
     if options["describe"] == options["alter"]:
         raise click.UsageError("Command must include exactly one action: --describe, --alter")
     entity = _entity(options)
-    with told_as("Error while executing config command with args: "):
+    with reported_as("Error while executing config command with args: "):
         if connection is None:
             _users_in_zookeeper((zookeeper or "", zookeeper_config), entity[USERS], options)
         elif entity.keys() <= set(QUOTA_TYPES):

@@ -15,7 +15,7 @@ from barnabas_broker.cli.groups.command import words
 from barnabas_broker.cli.groups.lag import by_topic, concerned, positions
 from barnabas_broker.cli.groups.resetting import RUNS, SCOPES, STRATEGIES, Reset, options, plans
 from barnabas_broker.cli.groups.strategies import Partition
-from barnabas_broker.cli.kafka.answers import told_as
+from barnabas_broker.cli.kafka.answers import reported_as
 from barnabas_broker.cli.kafka.tool import connected, note, refused, tool
 from barnabas_broker.cli.offsets import parse_partitions
 from barnabas_kafka.errors import ErrorCode
@@ -82,7 +82,7 @@ def main(connection: Connection, zookeeper: str | None, **given: Any) -> None:
     elif action == "delete_offsets":
         _delete_offsets(groups, names, given["topics"])
     else:
-        with told_as("\nError: "):
+        with reported_as("\nError: "):
             for name in sorted(names):
                 _describe(groups, name, given)
 
@@ -197,7 +197,7 @@ def _delete_offsets(groups: Groups, names: Sequence[str], topics: Sequence[str])
             continue
         chosen = parse_partitions(numbers) if colon else groups.topics[topic]
         wanted |= {(topic, number) for number in chosen}
-    with told_as("\nError: "):
+    with reported_as("\nError: "):
         done = groups.delete_offsets(name, sorted(wanted))
     rows += [(*each, _status(code)) for each, code in done.items()]
     is_refused = any(done.values())

@@ -47,12 +47,12 @@ def _read(path: Path) -> list[TopicPartition]:
     from confluent_kafka import TopicPartition
 
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        if told.get("version", 1) != 1:
-            raise CommandError(f"{path}: version {told['version']} is not known")
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if document.get("version", 1) != 1:
+            raise CommandError(f"{path}: version {document['version']} is not known")
         wanted = [
             (str(entry["topic"]), int(entry["partition"]), int(entry["offset"]))
-            for entry in told["partitions"]
+            for entry in document["partitions"]
         ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CommandError(f"{path} is not what --offset-json-file takes: {error!r}") from None

@@ -10,6 +10,6 @@ from typing import Any
 
 def event(name: str, **facts: Any) -> None:
     """Print one event, at once: another program waits for it."""
-    told = {"timestamp": time.time_ns() // 1_000_000, "name": name, **facts}
-    sys.stdout.write(json.dumps(told, separators=(",", ":"), ensure_ascii=False) + "\n")
+    fields = {"timestamp": time.time_ns() // 1_000_000, "name": name, **facts}
+    sys.stdout.write(json.dumps(fields, separators=(",", ":"), ensure_ascii=False) + "\n")
     sys.stdout.flush()

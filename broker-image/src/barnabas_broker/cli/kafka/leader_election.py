@@ -76,7 +76,7 @@ def main(
     elif topic is not None and partition is not None:
         wanted = [TopicPartition(topic, partition)]
     election = ElectionType[kind.upper()]
-    _tell(election, _elect(connection, wanted, election))
+    _report(election, _elect(connection, wanted, election))
 
 
 def _elect(
@@ -93,7 +93,7 @@ def _elect(
             raise
 
 
-def _tell(election: ElectionType, answers: Mapping[TopicPartition, BrokerError | None]) -> None:
+def _report(election: ElectionType, answers: Mapping[TopicPartition, BrokerError | None]) -> None:
     done, needless = [], []
     failed: dict[TopicPartition, BrokerError] = {}
     for tp, error in sorted(answers.items()):

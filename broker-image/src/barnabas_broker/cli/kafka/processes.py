@@ -52,8 +52,8 @@ def running(kind: str) -> list[Server]:
     found = []
     for file in sorted(directory().glob(f"{kind}-*.json")):
         try:
-            told = json.loads(file.read_text())
-            pid, began, name = int(told["pid"]), str(told["began"]), str(told["name"])
+            document = json.loads(file.read_text())
+            pid, began, name = int(document["pid"]), str(document["began"]), str(document["name"])
         except (OSError, ValueError, KeyError, TypeError):
             continue
         if _began(pid) == began:

@@ -41,10 +41,10 @@ def main(topic: str, connection: Connection, **options: Any) -> None:
     """Send records and report throughput and latency."""
     if (options["record_size"] is None) == (options["payload_file"] is None):
         raise click.UsageError("Exactly one of --record-size and --payload-file is needed.")
-    told: list[str] = []
+    statistics: list[str] = []
     extra: dict[str, Any] = {"client.id": "perf-producer-client"}
     if options["print_metrics"]:
-        extra |= {"statistics.interval.ms": 200, "stats_cb": lambda text: told.append(text)}
+        extra |= {"statistics.interval.ms": 200, "stats_cb": lambda text: statistics.append(text)}
     producer = open_producer(connection, topic, producing.properties(extra))
     plan = producing.Plan(
         topic=topic,
@@ -67,7 +67,7 @@ def main(topic: str, connection: Connection, **options: Any) -> None:
     )
     if options["print_metrics"]:
         producer.poll(1.0)
-        _metrics(told)
+        _metrics(statistics)
     producing.require_all(sent)
 
 
@@ -110,9 +110,9 @@ def _values(options: dict[str, Any]) -> list[bytes]:
     return values
 
 
-def _metrics(told: list[str]) -> None:
+def _metrics(statistics: list[str]) -> None:
     """librdkafka's figures, in the two columns of Kafka's tool."""
-    figures = json.loads(told[-1]) if told else {}
+    figures = json.loads(statistics[-1]) if statistics else {}
     rows = {name: value for name, value in figures.items() if isinstance(value, int | float)}
     width = max((len(name) for name in rows), default=0) + len("producer-metrics:")
     click.echo(f"\n{'Metric Name':{width}} Value")

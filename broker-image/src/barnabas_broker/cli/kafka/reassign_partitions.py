@@ -18,7 +18,12 @@ from barnabas_broker.cli.errors import FAILED, CommandError
 from barnabas_broker.cli.json_files import read_json
 from barnabas_broker.cli.kafka import replica_moves
 from barnabas_broker.cli.kafka.tool import connected, refused, tool
-from barnabas_broker.cli.reassign.cluster import Standing, standing, throttle, unthrottle
+from barnabas_broker.cli.reassign.cluster import (
+    CurrentAssignment,
+    current_assignment,
+    throttle,
+    unthrottle,
+)
 from barnabas_broker.cli.reassign.generating import generated
 from barnabas_kafka.client import BrokerError, alter_partition_reassignments
 from barnabas_kafka.errors import KafkaError
@@ -92,7 +97,7 @@ def _generate(connection: Connection, options: Options) -> None:
     topics = read_json(options["topics_to_move_json_file"], read_topics)
     with _failures() as problems:
         brokers = _brokers(options["broker_list"], problems)
-        there = standing(connection)
+        there = current_assignment(connection)
         problems += [f"Unknown broker id {it}" for it in brokers if it not in there.racks]
         names = {tp.topic for tp in there.layout}
         problems += [f"Topic {topic} not found." for topic in topics if topic not in names]
@@ -116,7 +121,7 @@ def _generate(connection: Connection, options: Options) -> None:
 def _execute(connection: Connection, options: Options) -> None:
     wanted, directories = read_json(options["reassignment_json_file"], read_moves)
     with _failures() as problems:
-        there = standing(connection)
+        there = current_assignment(connection)
         if there.moving and not options["additional"]:
             click.echo(BUSY)
             raise SystemExit(FAILED)
@@ -149,9 +154,9 @@ def _execute(connection: Connection, options: Options) -> None:
 def _verify(connection: Connection, options: Options) -> None:
     wanted, directories = read_json(options["reassignment_json_file"], read_moves)
     with _failures():
-        there = standing(connection)
+        there = current_assignment(connection)
         copies = list(
-            replica_moves.told(directories, replica_moves.places(connection, directories))
+            replica_moves.progress(directories, replica_moves.places(connection, directories))
         )
     click.echo("Status of partition reassignment:")
     for tp, replicas in sorted(wanted.items()):
@@ -165,7 +170,7 @@ def _verify(connection: Connection, options: Options) -> None:
 def _cancel(connection: Connection, options: Options) -> None:
     wanted, directories = read_json(options["reassignment_json_file"], read_moves)
     with _failures():
-        there = standing(connection)
+        there = current_assignment(connection)
     active = sorted(there.moving.keys() & wanted.keys())
     if active:
         plural = "" if len(active) == 1 else "s"
@@ -187,7 +192,7 @@ def _cancel(connection: Connection, options: Options) -> None:
 
 def _list(connection: Connection, _options: Options) -> None:
     with _failures():
-        moving = standing(connection).moving
+        moving = current_assignment(connection).moving
     if not moving:
         click.echo("No partition reassignments found.")
         return
@@ -269,7 +274,7 @@ def _brokers(text: str, problems: list[str]) -> list[int]:
     return list(dict.fromkeys(ids))
 
 
-def _check_known(there: Standing, wanted: Layout, problems: list[str]) -> None:
+def _check_known(there: CurrentAssignment, wanted: Layout, problems: list[str]) -> None:
     """All brokers must live, and all partitions be there."""
     brokers = {broker for replicas in wanted.values() for broker in replicas}
     problems += [f"Unknown broker id {it}" for it in sorted(brokers - there.racks.keys())]
@@ -300,7 +305,7 @@ def _alter(
         raise SystemExit(FAILED)
 
 
-def _status(there: Standing, tp: TopicPartition, wanted: tuple[int, ...]) -> str:
+def _status(there: CurrentAssignment, tp: TopicPartition, wanted: tuple[int, ...]) -> str:
     if tp in there.moving:
         return f"Reassignment of partition {tp} is still in progress."
     current = there.layout.get(tp, ())
@@ -312,7 +317,7 @@ def _status(there: Standing, tp: TopicPartition, wanted: tuple[int, ...]) -> str
     )
 
 
-def _clear_throttles(connection: Connection, there: Standing, wanted: Layout) -> None:
+def _clear_throttles(connection: Connection, there: CurrentAssignment, wanted: Layout) -> None:
     brokers = sorted(there.racks.keys() | {it for each in wanted.values() for it in each})
     topics = sorted({tp.topic for tp in wanted})
     plural = "" if len(brokers) == 1 else "s"

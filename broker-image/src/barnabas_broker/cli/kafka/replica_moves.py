@@ -86,7 +86,7 @@ def places(connection: Connection, wanted: Directories) -> Places:
     return {replica: there[replica] for replica in wanted if replica in there}
 
 
-def told(wanted: Directories, found: Places) -> Iterator[tuple[str, bool]]:
+def progress(wanted: Directories, found: Places) -> Iterator[tuple[str, bool]]:
     """A line for each move, and whether it is under way."""
     for replica, directory in sorted(wanted.items(), key=lambda each: _order(each[0])):
         tp, broker = replica

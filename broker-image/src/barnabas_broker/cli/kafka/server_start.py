@@ -53,8 +53,8 @@ def main(
         process = processes.launch(command, log)
         code = processes.ended_within(process, ready_file, READY_S)
         if code is not None:
-            told = log.read_bytes()[began:].decode(errors="replace").strip().splitlines()
-            raise CommandError(f"the broker ended with {code}: {told[-1] if told else ''}")
+            lines = log.read_bytes()[began:].decode(errors="replace").strip().splitlines()
+            raise CommandError(f"the broker ended with {code}: {lines[-1] if lines else ''}")
         # The directory goes with the file in it, so this is the moment to ask.
         state = "serves" if ready_file.exists() else f"does not serve after {READY_S:g} s"
     click.echo(f"The broker {state}, process {process.pid}; its log is {log}.", err=True)

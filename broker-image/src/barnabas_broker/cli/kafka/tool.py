@@ -232,8 +232,8 @@ def absent(name: str, why: str) -> click.Command:
     )
     @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[ANYTHING]...")
     def command(words: tuple[str, ...]) -> None:
-        told = f"{name} {' '.join(words)}".rstrip()
-        raise CommandError(f"{told}: {name} is not supported: {why}")
+        command_line = f"{name} {' '.join(words)}".rstrip()
+        raise CommandError(f"{command_line}: {name} is not supported: {why}")
 
     return command
 

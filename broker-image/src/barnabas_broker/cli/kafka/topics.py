@@ -10,7 +10,7 @@ import click
 
 from barnabas_broker.cli.client import Connection, failures
 from barnabas_broker.cli.errors import CommandError
-from barnabas_broker.cli.kafka.answers import told_as
+from barnabas_broker.cli.kafka.answers import reported_as
 from barnabas_broker.cli.kafka.tool import connected, ignored_words, refused, tool
 from barnabas_broker.cli.properties import parse_assignments
 from barnabas_broker.cli.topics import (
@@ -94,7 +94,7 @@ def main(
             f"{options['topic']} --alter --add-config NAME=VALUE"
         )
     options["zookeeper"] = bool(zookeeper)
-    with told_as("Error while executing topic command : "):
+    with reported_as("Error while executing topic command : "):
         client, metadata = connection.admin()
         if chosen[0] == "create":
             _create(connection, client, options)

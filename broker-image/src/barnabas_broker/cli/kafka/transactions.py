@@ -167,12 +167,12 @@ def _abort(session: AdminSession, given: Given) -> None:
     for name in ("producer_epoch", "coordinator_epoch"):
         if name not in given:
             raise click.UsageError(f"Missing required argument {_option(name)}")
-    told = ProducerState(
+    state = ProducerState(
         producer_id=given["producer_id"],
         producer_epoch=given["producer_epoch"],
         coordinator_epoch=given["coordinator_epoch"],
     )
-    write_abort(session, tp, told)
+    write_abort(session, tp, state)
 
 
 Run = Callable[[AdminSession, Given], None]

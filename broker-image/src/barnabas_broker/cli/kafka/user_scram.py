@@ -162,8 +162,12 @@ def describe_in_zookeeper(connect: str, config: Path | None, user: str | None) -
 def _show(found: Iterations) -> None:
     for user, iterations in sorted(found.items()):
         if iterations:
-            told = ", ".join(f"{name}=iterations={it}" for name, it in sorted(iterations.items()))
-            click.echo(f"SCRAM credential configs for user-principal '{user}' are {told}")
+            iterations_text = ", ".join(
+                f"{name}=iterations={it}" for name, it in sorted(iterations.items())
+            )
+            click.echo(
+                f"SCRAM credential configs for user-principal '{user}' are {iterations_text}"
+            )
 
 
 def _read(store: Any, znode: Any) -> dict[str, str]:

@@ -128,9 +128,9 @@ class _Reading:
                 if (error := message.error()) is not None and not error.retriable():
                     raise CommandError(f"cannot read {message.topic()}: {describe(error)}")
             if records := [each for each in messages if each.error() is None]:
-                self._tell(records)
+                self._report(records)
 
-    def _tell(self, records: Sequence[Message]) -> None:
+    def _report(self, records: Sequence[Message]) -> None:
         from confluent_kafka import TopicPartition
 
         by_partition: dict[tuple[str, int], list[Message]] = {}
@@ -138,7 +138,7 @@ class _Reading:
             place = (record.topic() or "", record.partition() or 0)
             by_partition.setdefault(place, []).append(record)
             if self._verbose:
-                _tell_record(record)
+                _report_record(record)
         self._count += len(records)
         read = {
             place: (_offset(each[0]), _offset(each[-1])) for place, each in by_partition.items()
@@ -160,7 +160,7 @@ class _Reading:
     def _commit(self, offsets: list[TopicPartition]) -> None:
         from confluent_kafka import KafkaException
 
-        told = [
+        committed = [
             {"topic": each.topic, "partition": each.partition, "offset": each.offset}
             for each in offsets
         ]
@@ -168,12 +168,12 @@ class _Reading:
             self._consumer.commit(offsets=offsets, asynchronous=False)
         except KafkaException as error:
             reason = describe(error.args[0])
-            event("offsets_committed", offsets=told, error=reason, success=False)
+            event("offsets_committed", offsets=committed, error=reason, success=False)
         else:
-            event("offsets_committed", offsets=told, success=True)
+            event("offsets_committed", offsets=committed, success=True)
 
 
-def _tell_record(record: Message) -> None:
+def _report_record(record: Message) -> None:
     event(
         "record_data",
         key=_text(record.key()),

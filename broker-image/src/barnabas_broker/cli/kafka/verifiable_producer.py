@@ -78,7 +78,7 @@ class _Sending:
         self._sent += 1
 
         def delivered(error: KafkaError | None, message: Message) -> None:
-            self._tell(key, value, error, message)
+            self._report(key, value, error, message)
 
         while True:
             try:
@@ -104,7 +104,7 @@ class _Sending:
             avg_throughput=self._acked / elapsed_s,
         )
 
-    def _tell(
+    def _report(
         self, key: str | None, value: str, error: KafkaError | None, message: Message
     ) -> None:
         if error is None:

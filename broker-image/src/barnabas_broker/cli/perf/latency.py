@@ -53,18 +53,18 @@ def _one(
     producer: Producer, consumer: Consumer, topic: str, payload: bytes, timeout_s: float
 ) -> tuple[float, float]:
     """Seconds until acknowledged and until read."""
-    told: list[tuple[float, KafkaError | None]] = []
+    reports: list[tuple[float, KafkaError | None]] = []
 
     def delivered(error: KafkaError | None, _: Message) -> None:
-        told.append((time.perf_counter(), error))
+        reports.append((time.perf_counter(), error))
 
     began_s = time.perf_counter()
     producer.produce(topic, payload, on_delivery=delivered)
-    while not told and time.perf_counter() - began_s < timeout_s:
+    while not reports and time.perf_counter() - began_s < timeout_s:
         producer.poll(timeout_s)
-    if not told:
+    if not reports:
         raise CommandError("a record was not acknowledged in time")
-    acknowledged_s, error = told[0]
+    acknowledged_s, error = reports[0]
     if error is not None:
         raise CommandError(f"a record was not delivered: {describe(error)}")
     message = consumer.poll(timeout_s)

@@ -59,7 +59,7 @@ class Moving:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class CurrentAssignment:
     """The cluster at one moment. `layout` has the replicas that are there, moving ones included."""
 
     racks: Mapping[int, str | None]
@@ -73,7 +73,7 @@ class Standing:
         return {**self.layout, **{tp: each.origin for tp, each in self.moving.items()}}
 
 
-def standing(connection: Connection) -> Standing:
+def current_assignment(connection: Connection) -> CurrentAssignment:
     """The state that the controller has; other brokers learn of changes later."""
     request = ListPartitionReassignmentsRequest(timeout_ms=_timeout_ms(connection))
     with AdminSession(connection) as session:
@@ -100,7 +100,7 @@ def standing(connection: Connection) -> Standing:
         for each in topic.partitions
     }
     racks = {broker.node_id: broker.rack or None for broker in metadata.brokers}
-    return Standing(racks, layout, moving)
+    return CurrentAssignment(racks, layout, moving)
 
 
 def reassign(connection: Connection, wanted: Mapping[TopicPartition, Sequence[int] | None]) -> None:

@@ -15,10 +15,10 @@ from barnabas_broker.cli.errors import Attempts, CommandError, InputError
 from barnabas_broker.cli.json_files import read_json, write_json
 from barnabas_broker.cli.output import done, output_option, print_json, results_option
 from barnabas_broker.cli.reassign.cluster import (
-    Standing,
+    CurrentAssignment,
+    current_assignment,
     reassign,
     sizes,
-    standing,
     throttle,
     unthrottle,
 )
@@ -81,7 +81,7 @@ def generate(
         raise InputError("say which topics: --topics-file or --topic, one of them")
     brokers = parse_brokers(listed)
     names = read_json(path, read_topics) if path else topics
-    there = standing(connection)
+    there = current_assignment(connection)
     check_brokers(there, brokers)
     of_topics(there.layout, names)
     racks = racks_of(there, no_racks)
@@ -115,7 +115,7 @@ def execute(
     go at the end. Executing it again with another --throttle changes the rate.
     """
     wanted = read_json(path, read_reassignment)
-    there = standing(connection)
+    there = current_assignment(connection)
     _check(there, wanted, override)
     current = {tp: there.origins[tp] for tp in wanted}
     if rollback is not None:
@@ -166,7 +166,7 @@ def cancel(
     """End the moves of a file, or all: partitions stay on the replicas they had."""
     if (path is None) != everything:
         raise InputError("say which moves: FILE or --all, one of them")
-    moving = standing(connection).moving
+    moving = current_assignment(connection).moving
     named = moving.keys() if path is None else read_json(path, read_reassignment).keys()
     ended = sorted(moving.keys() & named)
     if ended:
@@ -182,7 +182,7 @@ def cancel(
 @connection_options
 def list_(output: str, connection: Connection) -> None:
     """Show what is being moved, and how much of it the new replicas have."""
-    there = standing(connection)
+    there = current_assignment(connection)
     known = sizes(connection, there.racks) if there.moving else {}
     rows: list[dict[str, Any]] = []
     for tp, each in sorted(there.moving.items()):
@@ -209,7 +209,7 @@ def _named(layout: Layout) -> list[dict[str, Any]]:
     ]
 
 
-def _check(there: Standing, wanted: Layout, override: bool) -> None:
+def _check(there: CurrentAssignment, wanted: Layout, override: bool) -> None:
     """Every partition and broker must be there, and none on its way elsewhere."""
     with Attempts() as attempts:
         for tp, replicas in wanted.items():
@@ -239,7 +239,7 @@ def _verify(
     give_up_at = time.monotonic() + patience_s
     pause = threading.Event()
     while True:
-        there = standing(connection)
+        there = current_assignment(connection)
         rows = [_verdict(there, tp, replicas) for tp, replicas in sorted(wanted.items())]
         late = any(row["state"] == "different" for row in rows)
         if not late or time.monotonic() >= give_up_at:
@@ -253,7 +253,9 @@ def _verify(
         raise CommandError(f"{len(open_)} of {len(rows)} partitions are not where they should be")
 
 
-def _verdict(there: Standing, tp: TopicPartition, wanted: tuple[int, ...]) -> dict[str, Any]:
+def _verdict(
+    there: CurrentAssignment, tp: TopicPartition, wanted: tuple[int, ...]
+) -> dict[str, Any]:
     current = there.layout.get(tp)
     if current is None:
         state = "missing"

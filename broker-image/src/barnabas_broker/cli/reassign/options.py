@@ -14,7 +14,7 @@ from barnabas_broker.cli.client import Connection
 from barnabas_broker.cli.errors import CommandError, InputError, similar
 from barnabas_broker.cli.json_files import write_json
 from barnabas_broker.cli.output import output_option, print_json
-from barnabas_broker.cli.reassign.cluster import Standing, sizes
+from barnabas_broker.cli.reassign.cluster import CurrentAssignment, sizes
 from barnabas_broker.cli.reassign.tables import show_plan
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.reassignment.files import Layout, write_reassignment
@@ -37,9 +37,9 @@ def result_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
-def racks_of(standing: Standing, no_racks: bool) -> Racks:
+def racks_of(current: CurrentAssignment, no_racks: bool) -> Racks:
     """The racks that count."""
-    return dict.fromkeys(standing.racks) if no_racks else standing.racks
+    return dict.fromkeys(current.racks) if no_racks else current.racks
 
 
 def of_topics(layout: Layout, topics: Iterable[str]) -> Layout:
@@ -51,17 +51,17 @@ def of_topics(layout: Layout, topics: Iterable[str]) -> Layout:
     return {tp: replicas for tp, replicas in layout.items() if not names or tp.topic in names}
 
 
-def check_brokers(standing: Standing, brokers: Iterable[int]) -> None:
+def check_brokers(current: CurrentAssignment, brokers: Iterable[int]) -> None:
     """CommandError for a broker that does not live."""
-    if missing := sorted(set(brokers) - standing.racks.keys()):
+    if missing := sorted(set(brokers) - current.racks.keys()):
         raise CommandError(f"there is no broker {missing[0]}, or it does not run")
 
 
-def check_at_rest(standing: Standing, layout: Layout) -> None:
+def check_at_rest(current: CurrentAssignment, layout: Layout) -> None:
     """CommandError where one of the partitions is being moved: nobody knows where it ends."""
-    if moving := sorted(standing.moving.keys() & layout.keys()):
+    if moving := sorted(current.moving.keys() & layout.keys()):
         raise CommandError(
-            f"{moving[0]} is being moved to {list(standing.moving[moving[0]].target)}: "
+            f"{moving[0]} is being moved to {list(current.moving[moving[0]].target)}: "
             "wait for it, or cancel it"
         )
 
@@ -89,7 +89,11 @@ def refusals() -> Iterator[None]:
 
 
 def present(
-    connection: Connection, standing: Standing, plan: Layout, target: Path | None, output: str
+    connection: Connection,
+    current: CurrentAssignment,
+    plan: Layout,
+    target: Path | None,
+    output: str,
 ) -> None:
     """Show a proposal, and write it where it was asked for."""
     text = write_reassignment(plan)
@@ -98,7 +102,7 @@ def present(
     if output == "json":
         print_json(json.loads(text))
     elif plan:
-        show_plan(standing.layout, plan, sizes(connection, standing.racks))
+        show_plan(current.layout, plan, sizes(connection, current.racks))
     else:
         click.echo("Nothing has to move.")
     if plan and target is not None:

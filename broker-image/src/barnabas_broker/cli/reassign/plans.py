@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from barnabas_broker.cli.client import Connection, connection_options
-from barnabas_broker.cli.reassign.cluster import standing
+from barnabas_broker.cli.reassign.cluster import current_assignment
 from barnabas_broker.cli.reassign.options import (
     check_at_rest,
     check_brokers,
@@ -103,7 +103,7 @@ def _plan(
     connection: Connection,
     wanted: tuple[int, ...] = (),
 ) -> None:
-    there = standing(connection)
+    there = current_assignment(connection)
     check_brokers(there, wanted)
     layout = of_topics(there.layout, topics)
     check_at_rest(there, layout)

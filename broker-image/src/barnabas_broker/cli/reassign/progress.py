@@ -11,7 +11,7 @@ from typing import Protocol
 import click
 
 from barnabas_broker.cli.client import Connection
-from barnabas_broker.cli.reassign.cluster import Sizes, Standing, sizes, standing
+from barnabas_broker.cli.reassign.cluster import CurrentAssignment, Sizes, current_assignment, sizes
 from barnabas_kafka.reassignment.files import Layout
 
 POLL_S = 1.0
@@ -23,12 +23,12 @@ class Bar(Protocol):
     def __call__(self, copied: int, total: int, words: str) -> None: ...
 
 
-def wait(connection: Connection, before: Standing, wanted: Layout) -> None:
+def wait(connection: Connection, before: CurrentAssignment, wanted: Layout) -> None:
     """Until none of the partitions moves any more."""
     pause = threading.Event()
     with _bar() as show:
         while True:
-            moving = standing(connection).moving.keys() & wanted.keys()
+            moving = current_assignment(connection).moving.keys() & wanted.keys()
             copied, total = _bytes(sizes(connection, before.racks), before.origins, wanted)
             done = len(wanted) - len(moving)
             show(copied if moving else total, total, f"{done} of {len(wanted)} partitions")
@@ -70,13 +70,13 @@ def _bar() -> Iterator[Bar]:
 
 
 def _lines() -> Bar:
-    told = ""
+    shown = ""
 
     def show(copied: int, total: int, words: str) -> None:
-        nonlocal told
+        nonlocal shown
         line = f"{100 * copied // total if total else 100} % copied, {words} done"
-        if line != told:
-            told = line
+        if line != shown:
+            shown = line
             click.echo(line, err=True)
 
     return show

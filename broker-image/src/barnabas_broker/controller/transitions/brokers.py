@@ -110,7 +110,7 @@ def ends_answered(
         if state is None or state.leader_epoch != answer.leader_epoch or not context.waits(tp):
             continue
         ends = context.ends[tp] = context.ends_in(tp, state.leader_epoch)
-        ends.heard(broker, answer.log_end)
+        ends.add_log_end(broker, answer.log_end)
         counts = True
         elected = ends.elect(
             state.replicas,

@@ -6,8 +6,8 @@ Kafka's `KafkaController.onControllerFailover`: read everything, see that it is 
 from collections.abc import Mapping
 from dataclasses import replace
 
+from barnabas_broker.cluster.availability import leaderless
 from barnabas_broker.cluster.image import BrokerRegistration, TopicImage, ids_of
-from barnabas_broker.cluster.standing import leaderless
 from barnabas_broker.controller.commands import (
     ReadBrokers,
     ReadDeletionMarks,
@@ -18,7 +18,7 @@ from barnabas_broker.controller.commands import (
 )
 from barnabas_broker.controller.context import ControllerContext
 from barnabas_broker.controller.election_context import ElectionContext
-from barnabas_broker.controller.leaderless import tell_leaderless
+from barnabas_broker.controller.leaderless import log_leaderless
 from barnabas_broker.controller.registrations import doubtful
 from barnabas_broker.controller.transitions.topic_change import Led, lead
 from barnabas_broker.controller.transitions.topic_deletion import publish
@@ -62,7 +62,7 @@ def begin(context: ControllerContext, *, first_epoch: int) -> Transition[None]:
             version=context.image.version + 1,
         ),
     )
-    tell_leaderless(leaderless(context.image))
+    log_leaderless(leaderless(context.image))
 
 
 def _make_feature() -> Transition[None]:

@@ -142,9 +142,9 @@ def elections_asked_for(context: ControllerContext) -> Transition[None]:
         _log.error("Malformed znode: %s; deleting it", error)
         wanted = ()
     answers = yield from elect(context, ElectionType.PREFERRED, wanted)
-    for tp, told in answers.items():
-        if told is not None and told.code is ErrorCode.UNKNOWN_SERVER_ERROR:
-            raise told  # Not written, or nobody knows: the znode stays until it is tried again.
-        if told is not None:
-            _log.info("Preferred leader not elected: partition=%s %s", tp, told)
+    for tp, failure in answers.items():
+        if failure is not None and failure.code is ErrorCode.UNKNOWN_SERVER_ERROR:
+            raise failure  # Not written, or nobody knows: the znode stays until it is tried again.
+        if failure is not None:
+            _log.info("Preferred leader not elected: partition=%s %s", tp, failure)
     yield Write([Delete(path)])

@@ -11,7 +11,7 @@ from dataclasses import replace
 from barnabas_broker.cluster.image import BrokerRegistration, PartitionState
 from barnabas_broker.controller.commands import Transition, read_states, write_each
 from barnabas_broker.controller.context import ControllerContext
-from barnabas_broker.controller.leaderless import lost, tell_leaderless
+from barnabas_broker.controller.leaderless import log_leaderless, lost
 from barnabas_broker.controller.offline_replicas import Offline
 from barnabas_broker.controller.state_changes import (
     Changes,
@@ -103,7 +103,7 @@ def change(
             context.offline.pop(tp, None)
     former = context.image
     yield from publish(context, former.with_partitions(states, brokers=brokers))
-    tell_leaderless(lost(made, former, context.image))
+    log_leaderless(lost(made, former, context.image))
     if refused:
         yield from refresh(context, refused, restored=True)
     assert made.keys().isdisjoint(refused), violated("a change is made or refused")

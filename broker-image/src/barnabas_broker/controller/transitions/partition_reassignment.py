@@ -150,11 +150,11 @@ def moves_asked_for(context: ControllerContext) -> Transition[None]:
         if not _is_moving_to(context.image.partition(tp), replicas)
     }
     answers = yield from reassign(context, new)
-    for tp, told in answers.items():
-        if told is not None and told.code is ErrorCode.UNKNOWN_SERVER_ERROR:
-            raise told  # Not written, or nobody knows: the znode stays until it is tried again.
-        if told is not None:
-            _log.warning("Reassignment rejected: partition=%s %s", tp, told)
+    for tp, failure in answers.items():
+        if failure is not None and failure.code is ErrorCode.UNKNOWN_SERVER_ERROR:
+            raise failure  # Not written, or nobody knows: the znode stays until it is tried again.
+        if failure is not None:
+            _log.warning("Reassignment rejected: partition=%s %s", tp, failure)
     yield from _tidy(context)
 
 

@@ -60,8 +60,8 @@ def create(
                 admit(len(plan.replicas))
                 plans.append((plan, topic_id))
         except Exception as error:  # The boundary between one topic and the others.
-            told = refusal(error, "CreateTopics", each.name)
-            answers.append(CreatedTopic(outcome=Outcome.refused(each.name, told)))
+            rejection = refusal(error, "CreateTopics", each.name)
+            answers.append(CreatedTopic(outcome=Outcome.refused(each.name, rejection)))
             continue
         taken.add(plan.name)
         answers.append(CreatedTopic.planned(plan, topic_id))
@@ -133,8 +133,8 @@ def grow(
                 added[growth.name] = _first_states(context, replicas)
             answers.append(Outcome(growth.name))
         except Exception as error:  # The boundary between one topic and the others.
-            told = refusal(error, "CreatePartitions", growth.name)
-            answers.append(Outcome.refused(growth.name, told))
+            rejection = refusal(error, "CreatePartitions", growth.name)
+            answers.append(Outcome.refused(growth.name, rejection))
     if not added:
         return answers
     known = context.image.topics

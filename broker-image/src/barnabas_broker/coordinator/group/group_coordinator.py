@@ -15,7 +15,7 @@ from barnabas_broker.coordinator import runtime
 from barnabas_broker.coordinator.group import prompt_commits, records
 from barnabas_broker.coordinator.group.consumer.expressions import Expressions
 from barnabas_broker.coordinator.group.group import Group
-from barnabas_broker.coordinator.group.limits import BATCHES_TOLD, Limits
+from barnabas_broker.coordinator.group.limits import BATCHES_OF_METADATA, Limits
 from barnabas_broker.coordinator.group.records import Record
 from barnabas_broker.coordinator.group.results import CoordinatorResult, Waiter
 from barnabas_broker.coordinator.group.shard import Shard
@@ -139,7 +139,7 @@ class GroupCoordinator:
         if not self._runtime.append_plain(held, section, count, now_ms):
             return False
         try:
-            shard.heard_of(group, member_id)
+            shard.renew_session(group, member_id)
             prompt_commits.take(group, topics, now_ms)
         except Exception:  # The log has it: what the shard has of it, nobody knows.
             self._runtime.load_again(held)
@@ -172,7 +172,7 @@ class GroupCoordinator:
     @property
     def join_bytes_max(self) -> int:
         """How large a JoinGroup request may be (`Limits.join_bytes_max`)."""
-        return max(self._limits.join_bytes_max, BATCHES_TOLD * self._runtime.batch_bytes_max)
+        return max(self._limits.join_bytes_max, BATCHES_OF_METADATA * self._runtime.batch_bytes_max)
 
     @property
     def bytes_in_use(self) -> int:

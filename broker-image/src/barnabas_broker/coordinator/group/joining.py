@@ -23,7 +23,7 @@ from barnabas_broker.coordinator.group.members import (
     Member,
     Protocols,
     member_bytes,
-    told_bytes,
+    metadata_size,
 )
 from barnabas_broker.coordinator.group.memory import PENDING_BYTES
 from barnabas_broker.coordinator.group.rebalancing import (
@@ -69,9 +69,9 @@ class Join(NamedTuple):
         return self.request.rebalance_timeout_ms
 
     @property
-    def told_bytes(self) -> int:
+    def metadata_size(self) -> int:
         """How much of memory the member would take."""
-        return told_bytes(self.client, self.request.group_instance_id, self.protocols)
+        return metadata_size(self.client, self.request.group_instance_id, self.protocols)
 
 
 class Joining:
@@ -125,12 +125,12 @@ class Joining:
         of them take no more than the bound once again, and joining costs less in large groups.
         """
         limits = self._rebalancer.limits
-        if join.told_bytes <= limits.told_bytes_max // limits.members_max:
+        if join.metadata_size <= limits.members_bytes_max // limits.members_max:
             return True
         known = group.members.get(join.request.member_id)
-        told = group.told_bytes - (0 if known is None else known.told)
+        size = group.told_bytes - (0 if known is None else known.told)
         promised = sum(map(len, group.pending))
-        return told + promised + join.told_bytes <= limits.told_bytes_max
+        return size + promised + join.metadata_size <= limits.members_bytes_max
 
     def _growth(self, group: Group, join: Join) -> int:
         """How much more memory the group takes with this request."""

@@ -21,12 +21,12 @@ MEMBERS_MAX = 10_000
 given. Apache's default is no limit, so that one client could fill the memory with members; no group
 that works has so many, as each rebalance writes all of them."""
 
-TOLD_BYTES_MAX = 16 * 1024 * 1024
+MEMBERS_BYTES_MAX = 16 * 1024 * 1024
 """Bytes that the members of a group may tell about themselves, or four of the largest batches where
 that is more. All of it is in memory; of each member's protocols one is written, as a part of the
 record of the group, which has to fit into one batch."""
 
-BATCHES_TOLD = 4
+BATCHES_OF_METADATA = 4
 """So many of the largest batches all members of a group may tell, and one member."""
 
 JOIN_BYTES_MAX = 4 * 1024 * 1024
@@ -71,7 +71,7 @@ class Limits:
     initial_delay_ms: int
     members_max: int
     metadata_bytes_max: int
-    told_bytes_max: int = TOLD_BYTES_MAX
+    members_bytes_max: int = MEMBERS_BYTES_MAX
     join_bytes_max: int = JOIN_BYTES_MAX
     memory_bytes_max: int = MEMORY_BYTES_MAX
     """For all groups of the broker together (`coordinator.memory`)."""
@@ -89,8 +89,12 @@ class Limits:
             members_max=_members_max(settings, keys.GROUP_MAX_SIZE),
             metadata_bytes_max=settings[keys.OFFSET_METADATA_MAX_BYTES],
             memory_bytes_max=given or default_limit(memory_bytes),
-            told_bytes_max=max(TOLD_BYTES_MAX, BATCHES_TOLD * settings[keys.MESSAGE_MAX_BYTES]),
-            join_bytes_max=max(JOIN_BYTES_MAX, BATCHES_TOLD * settings[keys.MESSAGE_MAX_BYTES]),
+            members_bytes_max=max(
+                MEMBERS_BYTES_MAX, BATCHES_OF_METADATA * settings[keys.MESSAGE_MAX_BYTES]
+            ),
+            join_bytes_max=max(
+                JOIN_BYTES_MAX, BATCHES_OF_METADATA * settings[keys.MESSAGE_MAX_BYTES]
+            ),
             retention_ms=settings[keys.OFFSETS_RETENTION_MINUTES] * MINUTE_MS,
             consumers=ConsumerLimits.from_settings(settings),
         )

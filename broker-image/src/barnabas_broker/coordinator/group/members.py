@@ -19,20 +19,20 @@ class Client:
     """As Kafka shows it: a slash and the address."""
 
 
-def told_bytes(client: Client, instance_id: str | None, protocols: Protocols) -> int:
+def metadata_size(client: Client, instance_id: str | None, protocols: Protocols) -> int:
     """How much a client tells about itself when it joins, but for what is small for everybody."""
-    told = len(client.client_id) + len(instance_id or "")
+    size = len(client.client_id) + len(instance_id or "")
     for name, metadata in protocols:
-        told += len(name) + len(metadata)
-    return told
+        size += len(name) + len(metadata)
+    return size
 
 
 def member_bytes(
     member_id: str, client: Client, instance_id: str | None, protocols: Protocols
 ) -> int:
     """How much memory a member takes, but for its assignment; its id is in several tables."""
-    told = told_bytes(client, instance_id, protocols)
-    return MEMBER_BYTES + len(member_id) + PROTOCOL_BYTES * len(protocols) + told
+    size = metadata_size(client, instance_id, protocols)
+    return MEMBER_BYTES + len(member_id) + PROTOCOL_BYTES * len(protocols) + size
 
 
 @dataclass(slots=True, kw_only=True)
@@ -71,8 +71,8 @@ class Member:
     @property
     def memory_bytes(self) -> int:
         """How much memory it takes."""
-        told = member_bytes(self.id, self.client, self.instance_id, self.protocols)
-        return told + len(self.assignment)
+        size = member_bytes(self.id, self.client, self.instance_id, self.protocols)
+        return size + len(self.assignment)
 
     @property
     def waits(self) -> bool:

@@ -167,7 +167,7 @@ class Rebalancer:
         group.unsynced = set(group.members)
         if not group.members:
             group.protocol = None
-            group.happens(GroupEvent.NOBODY_JOINED, turn.now_ms)
+            group.happens(GroupEvent.NO_MEMBER_JOINED, turn.now_ms)
             turn.records.append(group.record({}))
             return
         group.protocol = group.elect_protocol()

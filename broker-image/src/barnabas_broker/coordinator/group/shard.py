@@ -309,7 +309,7 @@ class Shard:
             self._drop_if_unused(request.group_id)
             turn.answer(waiter, commits.refused_commit(request, code))
             return turn
-        self.heard_of(group, request.member_id)
+        self.renew_session(group, request.member_id)
         records, response = commits.commits(
             group.id, request, metadata_bytes_max=self.limits.metadata_bytes_max, now_ms=now_ms
         )
@@ -322,7 +322,7 @@ class Shard:
         )
         return turn
 
-    def heard_of(self, group: Group, member_id: str) -> None:
+    def renew_session(self, group: Group, member_id: str) -> None:
         """Begin the session of a member of the classic protocol anew; others have none here."""
         member = group.members.get(member_id)
         if member is not None:

@@ -60,7 +60,7 @@ class GroupEvent(Enum):
 
     REBALANCE_BEGUN = "a rebalance begins"
     MEMBERS_JOINED = "those who came are the next generation"
-    NOBODY_JOINED = "no member has joined"
+    NO_MEMBER_JOINED = "no member has joined"
     GENERATION_WRITTEN = "a record of the group with its members and their assignment counts"
     EMPTY_WRITTEN = "a record of the group without members counts"
     ENDED = "the record says that there is no such group"
@@ -74,7 +74,7 @@ NEXT: Final[dict[tuple[GroupState, GroupEvent], GroupState]] = {
     (_S.COMPLETING_REBALANCE, _E.REBALANCE_BEGUN): _S.PREPARING_REBALANCE,
     (_S.STABLE, _E.REBALANCE_BEGUN): _S.PREPARING_REBALANCE,
     (_S.PREPARING_REBALANCE, _E.MEMBERS_JOINED): _S.COMPLETING_REBALANCE,
-    (_S.PREPARING_REBALANCE, _E.NOBODY_JOINED): _S.EMPTY,
+    (_S.PREPARING_REBALANCE, _E.NO_MEMBER_JOINED): _S.EMPTY,
     # What is written counts in whatever state it finds the group: when a log is read, records
     # follow each other without what led to them.
     **{(state, _E.GENERATION_WRITTEN): _S.STABLE for state in _LIVING},

@@ -87,7 +87,7 @@ class Ending:
             parts.append(counting.future)
         if self._elsewhere is not None:
             for leader, theirs in others.items():
-                parts.append(self._elsewhere.write(leader, self._marker, theirs, self._heard))
+                parts.append(self._elsewhere.write(leader, self._marker, theirs, self._on_response))
         self._waiting = len(parts)
         for part in parts:
             part.add_done_callback(self._part_ended)
@@ -96,7 +96,7 @@ class Ending:
 
     def _write_here(self, tp: TopicPartition) -> Uncounted | None:
         try:
-            return self._writer.write(tp, self._marker, self._heard)
+            return self._writer.write(tp, self._marker, self._on_response)
         except Exception:  # Of one partition: the others need their markers, and it again.
             log.exception(
                 "Failed to write a transaction marker: transactional.id=%a partition=%s",
@@ -119,7 +119,7 @@ class Ending:
         if not self._waiting:
             self._next()
 
-    def _heard(self, tp: TopicPartition, code: ErrorCode) -> None:
+    def _on_response(self, tp: TopicPartition, code: ErrorCode) -> None:
         """A marker is written, or why it is not."""
         self._unheard.discard(tp)
         if code in _WRITTEN:

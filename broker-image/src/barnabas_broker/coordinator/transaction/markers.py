@@ -55,11 +55,11 @@ class Elsewhere(Protocol):
         leader: int,
         marker: Marker,
         partitions: Sequence[TopicPartition],
-        tell: Callable[[TopicPartition, ErrorCode], None],
+        complete: Callable[[TopicPartition, ErrorCode], None],
     ) -> "asyncio.Future[None]":
-        """`tell` hears of each partition, then the Future is done.
+        """Call `complete` for each partition, then finish the Future.
 
-        However it ends, a partition that `tell` has not heard of is not known to have the marker.
+        A partition without a call of `complete` may or may not have the marker.
         """
 
 
@@ -82,24 +82,24 @@ class MarkerWriter:
         self,
         tp: TopicPartition,
         marker: Marker,
-        tell: Callable[[TopicPartition, ErrorCode], None],
+        complete: Callable[[TopicPartition, ErrorCode], None],
     ) -> Uncounted | None:
-        """Append a marker; `tell` is called when it counts, or with the reason why it does not.
+        """Append a marker; `complete` is called when it counts, or with the reason why it does not.
 
-        Returns what is to be waited for before that, None if `tell` was called already.
+        Returns what is to be waited for before that, None if `complete` was called already.
         """
         try:
             partition = self._leader(tp)
             partition.check_in_sync()
             end = self._append(partition, marker)
         except Exception as error:  # The coordinator writes it again, and the others are written.
-            tell(tp, refusal(error, "WriteTxnMarkers", tp).code)
+            complete(tp, refusal(error, "WriteTxnMarkers", tp).code)
             return None
         epoch = partition.leader_epoch
         code = partition.verdict(end, acks=ALL_IN_SYNC, leader_epoch=epoch)
         if code is None:
-            return Uncounted(partition, end, epoch, partial(tell, tp))
-        tell(tp, code)
+            return Uncounted(partition, end, epoch, partial(complete, tp))
+        complete(tp, code)
         return None
 
     def _append(self, partition: Partition, marker: Marker) -> int:

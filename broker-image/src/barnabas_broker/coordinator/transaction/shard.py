@@ -32,7 +32,7 @@ from barnabas_kafka.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
 
 Turn = results.CoordinatorResult[TransactionRecord]
 
-NOBODY = Producer(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+NO_PRODUCER = Producer(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class Initialisation:
 
     transactional_id: str
     timeout_ms: int
-    expected: Producer = NOBODY
+    expected: Producer = NO_PRODUCER
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Granted:
     """The answer to it, and to an end that grants the next epoch."""
 
     code: ErrorCode
-    producer: Producer = NOBODY
+    producer: Producer = NO_PRODUCER
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +135,14 @@ class Shard:
         expected = request.expected
         producer_id, epoch, last_epoch = known.producer_id, known.epoch + 1, NO_PRODUCER_EPOCH
         is_current = expected.epoch == known.epoch or known.epoch == NO_PRODUCER_EPOCH
-        if known.is_out_of_reach or (known.is_exhausted and (expected == NOBODY or is_current)):
+        if known.is_out_of_reach or (
+            known.is_exhausted and (expected == NO_PRODUCER or is_current)
+        ):
             producer_id, epoch = fresh_id, 0
-            last_epoch = NO_PRODUCER_EPOCH if expected == NOBODY else expected.epoch
-        elif expected != NOBODY and is_current:
+            last_epoch = NO_PRODUCER_EPOCH if expected == NO_PRODUCER else expected.epoch
+        elif expected != NO_PRODUCER and is_current:
             last_epoch = known.epoch
-        elif expected != NOBODY:
+        elif expected != NO_PRODUCER:
             # It asks again for a bump whose answer it missed.
             epoch, last_epoch = known.epoch, known.last_epoch
         assert producer_id != known.producer_id or epoch >= known.epoch, violated(
@@ -259,7 +261,7 @@ class Shard:
             turn.refuse = lambda code, instead: instead.answer(waiter, Granted(write_error(code)))
         elif is_repeated:
             code = _END_AGAIN.get((found.state, commit), ErrorCode.INVALID_TXN_STATE)
-            turn.answer(waiter, Granted(code, NOBODY if code else found.successor))
+            turn.answer(waiter, Granted(code, NO_PRODUCER if code else found.successor))
         else:
             turn.answer(waiter, Granted(ErrorCode.INVALID_TXN_STATE))
         return turn
@@ -418,7 +420,7 @@ def _initialisation_fault(known: Transaction, expected: Producer) -> ErrorCode |
     Kafka compares the epoch only where it does not abort an open transaction first; here a
     producer that was fenced cannot have its successor's transaction aborted.
     """
-    if expected != NOBODY and known.epoch != NO_PRODUCER_EPOCH:
+    if expected != NO_PRODUCER and known.epoch != NO_PRODUCER_EPOCH:
         rotated = (
             expected.id != known.producer_id
             and expected.id == known.previous_id

@@ -29,17 +29,17 @@ def main() -> int:
     """Do the job on standard input; the exit status is 0 whatever became of it."""
     _die_with(int(sys.argv[1]))
     os.nice(_NICENESS)
-    told = job.decode(sys.stdin.buffer.readline())
-    if not isinstance(told, Job):
-        raise TypeError(f"{type(told).__name__} is no job")
-    _tell(do(told))
+    received = job.decode(sys.stdin.buffer.readline())
+    if not isinstance(received, Job):
+        raise TypeError(f"{type(received).__name__} is no job")
+    _send(do(received))
     return 0
 
 
-def do(told: Job) -> Message:
+def do(received: Job) -> Message:
     """Do a job, telling of its groups; returns how it ended."""
     try:
-        return Cleaning(told, _tell).run()
+        return Cleaning(received, _send).run()
     except (CorruptSegmentError, CorruptBatch, CorruptIndexError) as error:
         return Failed(trouble=Trouble.CORRUPT, reason=str(error))
     except OSError as error:
@@ -48,7 +48,7 @@ def do(told: Job) -> Message:
         return Failed(trouble=Trouble.IO, reason=reason, errno=error.errno or 0)
 
 
-def _tell(message: Message) -> None:
+def _send(message: Message) -> None:
     os.write(sys.stdout.fileno(), job.encode(message))
 
 

@@ -123,7 +123,7 @@ class LogCleaner:
 
     async def _clean(self, task: Task) -> None:
         try:
-            await self._hear(task)
+            await self._run_task(task)
             return
         except NoLongerWantedError as reason:
             self.manager.abandon(task, str(reason))
@@ -136,7 +136,7 @@ class LogCleaner:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), self.pause_s)
 
-    async def _hear(self, task: Task) -> None:
+    async def _run_task(self, task: Task) -> None:
         process = await self._in_thread(_start)
         self._processes.add(process)
         try:
@@ -202,7 +202,7 @@ def _start() -> _Process:
     )
 
 
-def _send(process: _Process, told: job.Job) -> None:
+def _send(process: _Process, order: job.Job) -> None:
     with cast(IO[bytes], process.stdin) as orders:
-        orders.write(job.encode(told))
+        orders.write(job.encode(order))
     process.stdin = None

@@ -213,7 +213,7 @@ class LogMover:
         await self._in_thread(lambda: move.open_copy(self._clock_ms()))
         self._check(move)
         if not move.check_found():
-            move.begin_anew()
+            move.restart()
         await self._catch_up(move, throttled=True)
         await self._sync(move)
         await self._catch_up(move, throttled=True)

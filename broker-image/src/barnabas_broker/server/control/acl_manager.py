@@ -67,7 +67,7 @@ class AclManager:
         self._clock_ms = clock_ms
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="acls")
         self._loop = asyncio.get_running_loop()
-        self._heard = asyncio.Event()
+        self._changed = asyncio.Event()
         self._everything = False
         self._task: asyncio.Task[None] | None = None
 
@@ -91,7 +91,7 @@ class AclManager:
             await asyncio.gather(self._task, return_exceptions=True)
         await asyncio.to_thread(self._thread.shutdown, wait=True, cancel_futures=True)
 
-    def hear(self, path: str | None) -> None:
+    def on_znode_change(self, path: str | None) -> None:
         """Somebody wrote to a znode, None for any; called from any thread."""
         if path is None or path in CHANGE_ROOTS.values():
             try:
@@ -163,10 +163,10 @@ class AclManager:
             return error
         except (CoordinationError, ZooKeeperError, MalformedZnodeError) as error:
             logger.error("Failed to update ACLs for %s: %s", pattern, error)
-            self.hear(None)  # Whether it is stored nobody knows.
+            self.on_znode_change(None)  # Whether it is stored nobody knows.
             return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Failed to update ACLs: {error}")
         except Exception as error:  # One pattern that fails must not leave the others undone.
-            self.hear(None)
+            self.on_znode_change(None)
             return refusal(error, "Updating ACLs", pattern)
         return None
 
@@ -177,13 +177,13 @@ class AclManager:
 
     def _note(self, everything: bool) -> None:
         self._everything |= everything
-        self._heard.set()
+        self._changed.set()
 
     async def _follow(self) -> None:
         self._note(True)  # What failed before may have been anything.
         while True:
-            await self._heard.wait()
-            self._heard.clear()
+            await self._changed.wait()
+            self._changed.clear()
             everything, self._everything = self._everything, False
             now_ms = self._clock_ms()
             await self._run(partial(self._acls.catch_up, now_ms=now_ms, everything=everything))

@@ -57,14 +57,14 @@ class ControllerThread:
         self._controller = controller
         self._loop = loop
         self._clock_ms = clock_ms
-        self._on_image: OnImage = _nobody
+        self._on_image: OnImage = _do_nothing
         self._on_view: OnView = _no_view
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="controller")
-        self._heard: set[str | None] = set()
-        self._lock = threading.Lock()  # Over `_heard`: the store's threads add, ours takes.
+        self._changed_paths: set[str | None] = set()
+        self._lock = threading.Lock()  # Over `_changed_paths`: the store's threads add, ours takes.
         self._stopped = False
         # Apart: elections that the store refuses for long must not delay what is to be read.
-        self._rereading = _Retry(lambda: self.hear(None))
+        self._rereading = _Retry(lambda: self.on_znode_change(None))
         self._settling = _Retry(lambda: self._submit(self._settle_refused))
         controller.add_listener(self._publish)
         self._note_metadata()
@@ -72,7 +72,7 @@ class ControllerThread:
     @property
     def broker_epoch(self) -> int:
         """The epoch of this broker's registration, -1 before there is one (KIP-380)."""
-        return self._controller.member.standing.broker_epoch
+        return self._controller.member.epochs.broker_epoch
 
     def attach(self, on_image: OnImage, on_view: OnView | None = None) -> None:
         """Have `on_image(old, new)` called, on the loop, for every image from now on.
@@ -105,11 +105,11 @@ class ControllerThread:
         self.run(work).add_done_callback(finish)
         return answered
 
-    def hear(self, path: str | None) -> None:
+    def on_znode_change(self, path: str | None) -> None:
         """Somebody else wrote to a znode, None for any; called from any thread."""
         with self._lock:
-            waiting = bool(self._heard)
-            self._heard.add(path)
+            waiting = bool(self._changed_paths)
+            self._changed_paths.add(path)
         if not waiting:
             self._submit(self._catch_up)
 
@@ -132,7 +132,7 @@ class ControllerThread:
             return work(self._controller)
         finally:
             if self._controller.stale and not self._rereading.failed_in_a_row:
-                self.hear(None)
+                self.on_znode_change(None)
             elif self._controller.unsettled:
                 self._retry_later(self._settling)
 
@@ -167,8 +167,8 @@ class ControllerThread:
 
     def _catch_up(self) -> None:
         with self._lock:
-            heard, self._heard = self._heard, set()
-        paths = None if None in heard else {path for path in heard if path is not None}
+            changed, self._changed_paths = self._changed_paths, set()
+        paths = None if None in changed else {path for path in changed if path is not None}
         failed = self._fails(lambda: self._controller.catch_up(paths, now_ms=self._clock_ms()))
         self._schedule_retries(failed=failed)
 
@@ -245,7 +245,7 @@ class _Retry:
         self._again()
 
 
-def _nobody(_old: MetadataImage, _new: MetadataImage) -> Failures:
+def _do_nothing(_old: MetadataImage, _new: MetadataImage) -> Failures:
     return {}
 
 

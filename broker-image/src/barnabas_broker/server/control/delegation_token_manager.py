@@ -56,7 +56,7 @@ class DelegationTokenManager:
         self._clock_ms = clock_ms
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="delegation-tokens")
         self._loop = asyncio.get_running_loop()
-        self._heard = asyncio.Event()
+        self._changed = asyncio.Event()
         self._everything = False
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -84,7 +84,7 @@ class DelegationTokenManager:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.to_thread(self._thread.shutdown, wait=True, cancel_futures=True)
 
-    def hear(self, path: str | None) -> None:
+    def on_znode_change(self, path: str | None) -> None:
         """Somebody wrote to a znode, None for any; called from any thread."""
         if path is None or path == CHANGES:
             try:
@@ -190,10 +190,10 @@ class DelegationTokenManager:
             raise
         except (CoordinationError, ZooKeeperError, MalformedZnodeError) as error:
             logger.error("Failed to change a delegation token: %s", error)
-            self.hear(None)  # Whether it is stored nobody knows.
+            self.on_znode_change(None)  # Whether it is stored nobody knows.
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR) from error
         except Exception as error:  # One token that fails must not end what others wait for.
-            self.hear(None)
+            self.on_znode_change(None)
             raise refusal(error, "Changing", "a delegation token") from error
 
     # --- on the loop
@@ -203,7 +203,7 @@ class DelegationTokenManager:
 
     def _note(self, everything: bool) -> None:
         self._everything |= everything
-        self._heard.set()
+        self._changed.set()
 
     async def _expire_as_controller(
         self, is_controller: Callable[[], "asyncio.Future[bool]"]
@@ -214,8 +214,8 @@ class DelegationTokenManager:
     async def _follow(self) -> None:
         self._note(True)  # What failed before may have been anything.
         while True:
-            await self._heard.wait()
-            self._heard.clear()
+            await self._changed.wait()
+            self._changed.clear()
             everything, self._everything = self._everything, False
             now_ms = self._clock_ms()
             await self._run(partial(self._tokens.catch_up, now_ms=now_ms, everything=everything))

@@ -35,13 +35,13 @@ class LogDirEvents:
         self._controller = controller
         self._replicas = replicas
         self._now_ms = now_ms
-        self._told: frozenset[TopicPartition] = frozenset()
+        self._announced: frozenset[TopicPartition] = frozenset()
 
-    def tell(self) -> None:
+    def announce(self) -> None:
         """A log directory has changed."""
         if not self._controller.shared:
             return
-        self._told = self._replicas.counted_out_leaders()
+        self._announced = self._replicas.counted_out_leaders()
         now_ms = self._now_ms()
         try:
             noted = self._controller.run(lambda it: it.note_log_dirs(now_ms=now_ms))
@@ -52,10 +52,10 @@ class LogDirEvents:
     def look(self) -> None:
         """States of partitions have changed: tell if there are leaders more to be replaced."""
         leaders = self._replicas.counted_out_leaders()
-        if leaders <= self._told:
-            self._told = leaders
+        if leaders <= self._announced:
+            self._announced = leaders
         else:
-            self.tell()
+            self.announce()
 
 
 def _log_failure(noted: asyncio.Future[None]) -> None:

@@ -65,20 +65,22 @@ class SecurityState:
             if part is not None:
                 await part.stop()
 
-    def hear(self, path: str | None) -> None:
+    def on_znode_change(self, path: str | None) -> None:
         """Somebody wrote to a znode, None for any; called from any thread."""
         parts = [part for part in (self.acls, self.tokens) if part is not None]
-        each_isolated(parts, lambda part: part.hear(path), "Change notification", name=_kind_of)
+        each_isolated(
+            parts, lambda part: part.on_znode_change(path), "Change notification", name=_kind_of
+        )
 
     @property
     def authorizer(self) -> Authorizer:
         """Who may do what."""
         return AllowAll() if self.acls is None else self.acls.authorizer
 
-    def tell_left_out(self) -> None:
+    def log_left_out(self) -> None:
         """Log how many denials were not logged."""
         if self.acls is not None:
-            self.acls.authorizer.audit.tell_left_out()
+            self.acls.authorizer.audit.log_left_out()
 
 
 def _kind_of(part: object) -> str:

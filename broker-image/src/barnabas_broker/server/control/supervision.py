@@ -30,7 +30,7 @@ class Supervision:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._told = True
+        self._sent = True
         self._line = supervisor.NONE
         self._lock = threading.Lock()  # Over what was said last: calls come from any thread.
 
@@ -61,14 +61,14 @@ class Supervision:
             os.write(descriptor, material)
             with socket.socket(fileno=os.dup(self._descriptor)) as link, self._lock:
                 line = f"{self._line}\n".encode()
-                self._told = socket.send_fds(link, [line], [descriptor]) == len(line)
+                self._sent = socket.send_fds(link, [line], [descriptor]) == len(line)
         except OSError:
-            self._told = False
+            self._sent = False
         finally:
             os.close(descriptor)
-        self._warn_unless_told()
+        self._warn_unless_sent()
 
-    def tell(self, session: int, password: bytes, timeout_ms: int, hosts: str) -> None:
+    def hand_over(self, session: int, password: bytes, timeout_ms: int, hosts: str) -> None:
         """This is the session to end when this process has ended. Any thread, never blocks."""
         self._send(f"{session % (1 << 64):x} {password.hex()} {timeout_ms} {hosts}")
 
@@ -77,19 +77,19 @@ class Supervision:
         self._send(supervisor.NONE)
 
     def _send(self, line: str) -> None:
-        if not self._told:
+        if not self._sent:
             return
         data = f"{line}\n".encode()
         try:
             with self._lock:
                 self._line = line
-                self._told = os.write(self._descriptor, data) == len(data)
+                self._sent = os.write(self._descriptor, data) == len(data)
         except OSError:
-            self._told = False
-        self._warn_unless_told()
+            self._sent = False
+        self._warn_unless_sent()
 
-    def _warn_unless_told(self) -> None:
-        if not self._told:
+    def _warn_unless_sent(self) -> None:
+        if not self._sent:
             log.warning(
                 "Session supervisor ended: a crash of this broker is noticed when its ZooKeeper "
                 "session times out"

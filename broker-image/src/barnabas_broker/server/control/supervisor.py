@@ -62,7 +62,7 @@ _FRAME_BYTES_MAX = 1024
 _LINE_BYTES_MAX = 1 << 16
 
 
-class Told:
+class Received:
     """What the broker said, of which the last whole line counts."""
 
     def __init__(self) -> None:
@@ -91,16 +91,16 @@ class Told:
 
 def main(descriptor: int, child: int, shape: str) -> int:
     """Wait for the broker's end, close its session, and return what to exit with."""
-    told = Told()
+    received = Received()
     link = socket.socket(fileno=descriptor)
-    status = _as_parent(link, child, told) if child else _as_child(link, told)
-    if told.last == NONE:
+    status = _as_parent(link, child, received) if child else _as_child(link, received)
+    if received.last == NONE:
         return status
     # In a thread: to look up a name may take longer than there is time, and nothing ends it.
     from threading import Thread
 
     results: list[str] = []
-    thread = Thread(target=lambda: results.append(_ended(told)), daemon=True)
+    thread = Thread(target=lambda: results.append(_ended(received)), daemon=True)
     thread.start()
     thread.join(GIVE_UP_S)
     result = results[0] if results else "ZooKeeper did not answer in time"
@@ -109,17 +109,17 @@ def main(descriptor: int, child: int, shape: str) -> int:
     return status
 
 
-def _as_child(link: socket.socket, told: Told) -> int:
+def _as_child(link: socket.socket, received: Received) -> int:
     """Wait for the end of a broker that is not our child; returns 0."""
     # Keys on a terminal and service managers signal all processes; ours ends with the broker.
     for number in FORWARDED:
         signal.signal(number, signal.SIG_IGN)
-    while told.receive(link):
+    while received.receive(link):
         pass
     return 0
 
 
-def _as_parent(link: socket.socket, child: int, told: Told) -> int:
+def _as_parent(link: socket.socket, child: int, received: Received) -> int:
     """Hand on signals until the broker has ended; returns what to exit with."""
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
@@ -135,23 +135,23 @@ def _as_parent(link: socket.socket, child: int, told: Told) -> int:
     while code is None:
         for descriptor, _ in waiting.poll():
             if descriptor != woken:
-                _receive(link, told, waiting)
+                _receive(link, received, waiting)
                 continue
-            for told_of in os.read(woken, 4096):
-                if told_of != signal.SIGCHLD:
-                    os.kill(child, told_of)
+            for arrived in os.read(woken, 4096):
+                if arrived != signal.SIGCHLD:
+                    os.kill(child, arrived)
             code = _reap(child)
     link.setblocking(False)
     try:
-        while told.receive(link):
+        while received.receive(link):
             pass
     except BlockingIOError:  # A process that it started has the other end, too.
         pass
     return code
 
 
-def _receive(link: socket.socket, told: Told, waiting: "select.poll") -> None:
-    if not told.receive(link):  # It has ended, or is about to: `waitpid` says when.
+def _receive(link: socket.socket, received: Received, waiting: "select.poll") -> None:
+    if not received.receive(link):  # It has ended, or is about to: `waitpid` says when.
         waiting.unregister(link)
 
 
@@ -170,9 +170,9 @@ def _reap(child: int) -> int | None:
             code = ended if ended >= 0 else 128 - ended
 
 
-def _ended(told: Told) -> str:
+def _ended(received: Received) -> str:
     try:
-        return end_session(told.last, None if told.tls is None else _secured(told.tls))
+        return end_session(received.last, None if received.tls is None else _secured(received.tls))
     except (OSError, ValueError) as error:
         return f"its TLS cannot be set up: {error}"
 
@@ -184,22 +184,22 @@ def _secured(descriptor: int) -> "Wrap":
 
     with open(descriptor, "rb") as file:
         file.seek(0)
-        told = json.load(file)
+        document = json.load(file)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = told["check_hostname"]
-    context.minimum_version = ssl.TLSVersion(told["minimum"])
-    context.maximum_version = ssl.TLSVersion(told["maximum"])
-    if told["ciphers"]:
-        context.set_ciphers(told["ciphers"])
-    if told["trust"]:
+    context.check_hostname = document["check_hostname"]
+    context.minimum_version = ssl.TLSVersion(document["minimum"])
+    context.maximum_version = ssl.TLSVersion(document["maximum"])
+    if document["ciphers"]:
+        context.set_ciphers(document["ciphers"])
+    if document["trust"]:
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-        context.load_verify_locations(cadata=told["trust"])
+        context.load_verify_locations(cadata=document["trust"])
     else:
         context.load_default_certs()
-    if told["identity"]:
+    if document["identity"]:
         memory = os.memfd_create("identity", os.MFD_CLOEXEC)
-        os.write(memory, told["identity"].encode("latin-1"))
-        context.load_cert_chain(f"/proc/self/fd/{memory}", password=told["password"] or "")
+        os.write(memory, document["identity"].encode("latin-1"))
+        context.load_cert_chain(f"/proc/self/fd/{memory}", password=document["password"] or "")
         os.close(memory)
     return lambda plain, host: context.wrap_socket(plain, server_hostname=host)
 
@@ -271,8 +271,8 @@ def _say(message: str, shape: str) -> None:
         from datetime import UTC, datetime
 
         now = datetime.now(tz=UTC).isoformat()
-        told = {"level": "WARNING", "message": message, "logger": "supervisor", "time": now}
-        line = json.dumps(told)
+        entry = {"level": "WARNING", "message": message, "logger": "supervisor", "time": now}
+        line = json.dumps(entry)
     try:
         os.write(2, f"{line}\n".encode())
     except OSError:  # Nobody reads it any more.

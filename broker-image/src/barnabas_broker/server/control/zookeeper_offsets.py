@@ -300,9 +300,9 @@ def _outcome(work: Callable[[], Any]) -> _Outcome:
         code, cause = ErrorCode.UNKNOWN_SERVER_ERROR, error
     except Exception as error:  # The boundary between what waits and the thread's life.
         return None, refusal(error, "Reading or writing", "offsets in ZooKeeper")
-    told = KafkaError(code)
-    told.__cause__ = cause
-    return None, told
+    failure = KafkaError(code)
+    failure.__cause__ = cause
+    return None, failure
 
 
 def _refused(error: KafkaError) -> "asyncio.Future[Any]":

@@ -104,14 +104,14 @@ class _Stores:
 
 def _login(settings: BrokerSettings, environment: Mapping[str, str]) -> Login | None:
     """The user of the JAAS file, None where there is no file or no section in it."""
-    told = jvm_properties(environment.get("KAFKA_OPTS", ""))
+    properties = jvm_properties(environment.get("KAFKA_OPTS", ""))
     own = settings[keys.BARNABAS_ZOOKEEPER_JAAS_FILE]
-    file = own or login_file(told)
-    if not file or told.get(SASL_PROPERTY, "true").lower() == "false":
+    file = own or login_file(properties)
+    if not file or properties.get(SASL_PROPERTY, "true").lower() == "false":
         return None
     named = keys.BARNABAS_ZOOKEEPER_JAAS_FILE.name if own else f"-D{FILE_PROPERTY}"
     sections = read_sections(file, named)
-    section = told.get(SECTION_PROPERTY, SECTION)
+    section = properties.get(SECTION_PROPERTY, SECTION)
     if section not in sections:
         if own:
             raise StartupError(f"{named}={file}: there is no section {section}")

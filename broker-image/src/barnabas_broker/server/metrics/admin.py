@@ -13,13 +13,13 @@ from typing import Final
 
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
-from barnabas_broker.cluster.standing import Concern, Held, in_sync, leaderless, restart_of
+from barnabas_broker.cluster.availability import Concern, Held, in_sync, leaderless, restart_of
 from barnabas_broker.coordinator.runtime import Unloaded
 from barnabas_broker.log.recovery_progress import RecoveryProgress
 from barnabas_broker.security.admin_access import AdminAccess
 from barnabas_broker.security.stores import StoreError
 from barnabas_broker.server.metrics.background import Kept
-from barnabas_broker.server.metrics.http import AdminServer, Standing
+from barnabas_broker.server.metrics.http import AdminServer, Verdict
 from barnabas_broker.server.metrics.loop_lag import LoopLag
 from barnabas_broker.server.metrics.scrape import Scrape
 from barnabas_broker.server.network.listener import Listener
@@ -85,7 +85,7 @@ class Admin:
                 (host.strip("[]"), int(port)),
                 collect=self._collect,
                 unready=self._unready,
-                standing=questions | {old: questions[new] for old, new in FORMER_PATHS.items()},
+                checks=questions | {old: questions[new] for old, new in FORMER_PATHS.items()},
                 stalled=self._stalled,
                 recovery=self._recovery,
                 access=access,
@@ -178,23 +178,23 @@ class Admin:
             return "waiting for the first UpdateMetadata from the controller"
         return None
 
-    def _restart_check(self) -> Standing:
+    def _restart_check(self) -> Verdict:
         """May this broker be restarted, and which partitions are at risk?"""
         if self._broker is None:
             return False, {"mayRestart": False, "reason": self._not_running()}
         found = restart_of(self._broker.id, self._held(self._broker))
         return found.safe, {
             "mayRestart": found.safe,
-            "atRisk": _told(found.at_risk),
-            "unavoidable": _told(found.unavoidable),
+            "atRisk": _concerns(found.at_risk),
+            "unavoidable": _concerns(found.unavoidable),
         }
 
-    def _in_sync(self) -> Standing:
+    def _in_sync(self) -> Verdict:
         """Is every replica here in sync?"""
         reason = self._unheard()
         if reason is not None or self._broker is None:
-            told = {"inSync": False, "caughtUp": False, "percent": 0.0, "reason": reason}
-            return False, told | {"replicas": 0, "behind": []}
+            body = {"inSync": False, "caughtUp": False, "percent": 0.0, "reason": reason}
+            return False, body | {"replicas": 0, "behind": []}
         broker = self._broker
         found = in_sync(broker.id, self._held(broker), broker.image)
         return not found.behind, {
@@ -205,13 +205,13 @@ class Admin:
             "behind": [f"{tp.topic}-{tp.partition}" for tp in found.behind[:NAMED_MAX]],
         }
 
-    def _leaderless(self) -> Standing:
+    def _leaderless(self) -> Verdict:
         """Has every partition of the cluster a leader?"""
         if self._broker is None:
-            told = {"led": False, "leaderless": _told(()), "reason": self._not_running()}
-            return False, told
+            body = {"led": False, "leaderless": _concerns(()), "reason": self._not_running()}
+            return False, body
         found = list(leaderless(self._broker.image))
-        return not found, {"led": not found, "leaderless": _told(found)}
+        return not found, {"led": not found, "leaderless": _concerns(found)}
 
     def _unready(self) -> str | None:
         """Why clients should not come here; None if they may."""
@@ -265,7 +265,7 @@ def _loading(unloaded: Sequence[Unloaded]) -> str:
     return "\n".join(lines)
 
 
-def _told(concerns: Sequence[Concern]) -> dict[str, object]:
+def _concerns(concerns: Sequence[Concern]) -> dict[str, object]:
     named = [
         {"topic": each.tp.topic, "partition": each.tp.partition, "reason": each.reason}
         for each in concerns[:NAMED_MAX]

@@ -28,7 +28,7 @@ JSON: Final = "application/json"
 OPEN: Final = frozenset({"/live", "/ready"})
 """What a kubelet asks, which has neither token nor certificate: it is told yes or no, not why."""
 
-Standing = tuple[bool, Mapping[str, object]]
+Verdict = tuple[bool, Mapping[str, object]]
 """Yes or no, and why."""
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class AdminServer(HttpThread):
         *,
         collect: Callable[[], Coroutine[Any, Any, list[Metric]]],
         unready: Callable[[], str | None],
-        standing: Mapping[str, Callable[[], Standing]],
+        checks: Mapping[str, Callable[[], Verdict]],
         stalled: Callable[[], str | None],
         recovery: Callable[[], Mapping[str, object]],
         access: AdminAccess,
@@ -51,7 +51,7 @@ class AdminServer(HttpThread):
         """Bind; raises OSError.
 
         On the loop, `collect` gathers what `/metrics` tells, `unready` gives the reason for which
-        clients should stay away, if there is one, and `standing` answers paths with yes or no.
+        clients should stay away, if there is one, and `checks` answers paths with yes or no.
         In the port's thread, `stalled` says why a start makes no progress any more, and `recovery`
         how far it is.
         """
@@ -68,7 +68,7 @@ class AdminServer(HttpThread):
         self._broker_loop = asyncio.get_running_loop()
         self._collect = collect
         self._unready = unready
-        self._standing = standing
+        self._checks = checks
         self._one_at_a_time = asyncio.Lock()
         self._process = CollectorRegistry()
         ProcessCollector(registry=self._process)
@@ -97,19 +97,19 @@ class AdminServer(HttpThread):
                 case "/live":
                     return await self._live()
                 case "/recovery":
-                    told = json.dumps(self._recovery()).encode()
-                    return Answer(HTTPStatus.OK, told + b"\n", JSON)
+                    body = json.dumps(self._recovery()).encode()
+                    return Answer(HTTPStatus.OK, body + b"\n", JSON)
                 case "/ready":
                     return await self._ready()
             async with self._one_at_a_time:
                 match path:
                     case "/metrics":
                         return await self._metrics(accept)
-                    case other if other in self._standing:
-                        return await self._stand(self._standing[other])
+                    case other if other in self._checks:
+                        return await self._check(self._checks[other])
                     case _:
                         known = ", ".join(
-                            ("/metrics", "/live", "/ready", "/recovery", *self._standing)
+                            ("/metrics", "/live", "/ready", "/recovery", *self._checks)
                         )
                         return Answer(HTTPStatus.NOT_FOUND, f"there is {known}\n".encode())
         except TimeoutError:
@@ -140,10 +140,10 @@ class AdminServer(HttpThread):
             return Answer(HTTPStatus.OK, b"ready\n")
         return Answer(HTTPStatus.SERVICE_UNAVAILABLE, f"{reason}\n".encode())
 
-    async def _stand(self, question: Callable[[], Standing]) -> Answer:
-        yes, told = await self._on_loop(question)
+    async def _check(self, question: Callable[[], Verdict]) -> Answer:
+        yes, body = await self._on_loop(question)
         status = HTTPStatus.OK if yes else HTTPStatus.SERVICE_UNAVAILABLE
-        return Answer(status, json.dumps(told).encode() + b"\n", JSON)
+        return Answer(status, json.dumps(body).encode() + b"\n", JSON)
 
     async def _on_loop(self, look: Callable[[], T]) -> T:
         """What `look` finds on the broker's event loop. Raises TimeoutError where that hangs."""

@@ -423,22 +423,22 @@ class BrokerServer:
             software=OWN_SOFTWARE,
             unclean=self._unclean,
         )
-        broker.logs.doubts.ended = self._tell_trusted
+        broker.logs.doubts.ended = self._register_trusted
         broker.replicas.applied_late = self._take_image_again
         await controller.run(lambda governed: governed.register(registration, now_ms=now_ms))
         found = broker.logs.logs
         self._log_dir_events = LogDirEvents(controller, broker.replicas, clock_ms)
         self._watch(broker.logs)
         if shared:
-            _tell_strays(found, await controller.run(lambda governed: governed.stored))
+            _log_strays(found, await controller.run(lambda governed: governed.stored))
             channels = self._channels(controller)
             self._stops.push_async_callback(channels.close)
             controller.attach(self._take_image, channels.take)
             # Which partitions it holds, and as what, it hears from whoever is elected.
             await controller.run(lambda governed: governed.contest(now_ms=clock_ms()))
-            store.subscribe(partial(self._heard_znode, controller))
+            store.subscribe(partial(self._on_znode_change, controller))
             # What was written since then, and all watches.
-            controller.hear(None)
+            controller.on_znode_change(None)
             balance = LeaderBalance(controller, clock_ms)
             balance.start()
             self._stops.push_async_callback(balance.stop)
@@ -453,9 +453,12 @@ class BrokerServer:
         self._take_image(MetadataImage(cluster_id=""), controller.image)
         controller.attach(self._take_image)
 
-    def _heard_znode(self, controller: ControllerThread, path: str | None) -> None:
+    def _on_znode_change(self, controller: ControllerThread, path: str | None) -> None:
         """Another broker wrote to a znode, None for any; called from any thread."""
-        steps = (partial(controller.hear, path), partial(self._security.hear, path))
+        steps = (
+            partial(controller.on_znode_change, path),
+            partial(self._security.on_znode_change, path),
+        )
         call_isolated(steps, "Change notification", path)
 
     def _channels(self, controller: ControllerThread) -> ControllerChannelManager:
@@ -517,27 +520,32 @@ class BrokerServer:
         image = self.broker.controller.image
         self._take_image(image, image)
 
-    def _tell_trusted(self) -> None:
+    def _register_trusted(self) -> None:
         """No log is doubted any more, and who reads this broker's registration may know."""
         log.info("All replicas are leaders or in sync")
         with contextlib.suppress(RuntimeError):  # The broker is stopping.
-            told = self.broker.controller.run(lambda governed: governed.trust(now_ms=clock_ms()))
-            told.add_done_callback(_note_failure)
+            registered = self.broker.controller.run(
+                lambda governed: governed.trust(now_ms=clock_ms())
+            )
+            registered.add_done_callback(_note_failure)
 
     def _watch(self, logs: LogDirectories) -> None:
         """Hear of log directories that fill up, fail and recover; errors are met in any thread."""
         loop = asyncio.get_running_loop()
         self._disks_lost = loop.create_future()
 
-        def hear(health: DirectoryHealth) -> None:
+        def on_health(health: DirectoryHealth) -> None:
             with contextlib.suppress(RuntimeError):  # The loop has ended, nobody is served.
-                loop.call_soon_threadsafe(self._heard_of, health)
+                loop.call_soon_threadsafe(self._on_directory_health, health)
 
-        logs.watch(hear)
+        logs.watch(on_health)
 
-    def _heard_of(self, health: DirectoryHealth) -> None:
+    def _on_directory_health(self, health: DirectoryHealth) -> None:
         broker = self.broker
-        steps = partial(broker.replicas.heard_of, health, broker.image), self._log_dir_events.tell
+        steps = (
+            partial(broker.replicas.apply_directory_health, health, broker.image),
+            self._log_dir_events.announce,
+        )
         call_isolated(steps, "Handling a change", health.path)
         if health.state is Health.FULL and self._background is not None:
             self._background.retain_soon()
@@ -623,9 +631,9 @@ class BrokerServer:
 
         steps = [partial(it.close_idle, now) for it in self.listeners]
         steps += [partial(it.close_departed, now) for it in self.listeners]
-        steps += [partial(self.counters.tell_unsaid, now), partial(self.broker.quotas.expire)]
+        steps += [partial(self.counters.log_suppressed, now), partial(self.broker.quotas.expire)]
         steps.append(partial(ip_quotas.expire))
-        steps.append(partial(self._security.tell_left_out))
+        steps.append(partial(self._security.log_left_out))
         call_isolated([refuse_slow, *steps], "Watching", "clients")
 
     def _flush_soon(self, partition_log: PartitionLog) -> None:
@@ -649,8 +657,8 @@ def _govern(
     return store, controller, broker_id
 
 
-def _note_failure(told: "asyncio.Future[None]") -> None:
-    if not told.cancelled() and (error := told.exception()) is not None:
+def _note_failure(registered: "asyncio.Future[None]") -> None:
+    if not registered.cancelled() and (error := registered.exception()) is not None:
         log.warning("Registration not updated yet, all replicas are in sync: %s", error)
 
 
@@ -676,7 +684,7 @@ def _started_uncleanly(governed: Controller, logs: LogDirectories, broker_id: in
     return unclean
 
 
-def _tell_strays(found: Mapping[TopicPartition, PartitionLog], image: MetadataImage) -> None:
+def _log_strays(found: Mapping[TopicPartition, PartitionLog], image: MetadataImage) -> None:
     """Name the topics on disk that the cluster does not have; their files are left alone."""
     strays = sorted({tp.topic for tp in found if image.partition(tp) is None})
     if strays:

@@ -113,7 +113,7 @@ async def _run(
     """Run until told to stop; returns what made the broker stop by itself."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    stop_signals.tell(loop, stop.set)
+    stop_signals.call_on_stop(loop, stop.set)
     dump_on_sigquit(loop)
     stopping: asyncio.Future[Any] = asyncio.ensure_future(stop.wait())
     try:

@@ -141,14 +141,14 @@ class ControllerChannelManager:
         self._storage = storage
         self._ends = ends
         self._own = own
-        self._own_told = True  # That all of this broker's replicas can be used.
+        self._own_reported = True  # That all of this broker's replicas can be used.
         self._own_late: dict[str, set[TopicPartition]] = {}  # Replicas that are not deleted yet.
         self._own_task: asyncio.Task[None] | None = None
         self._own_ends_task: asyncio.Task[None] | None = None
         self._view: TargetState | None = None
         self._sender = Sender(broker_id, 0, listener)
         self._channels: dict[int, _Channel] = {}
-        self._told = asyncio.Event()
+        self._acknowledgement = asyncio.Event()
         self._closed = False
 
     def take(self, view: TargetState | None, epoch: int) -> Failures:
@@ -170,18 +170,18 @@ class ControllerChannelManager:
                 self._begin(registration)
         for channel in self._channels.values():
             channel.wake.set()
-        self._begin_to_tell_own()
+        self._begin_reporting_own()
         if self._own_ends_task is None and ends_wanted(self._broker_id, view):
-            self._own_ends_task = self._keep("telling own log ends", self._tell_own_ends)
+            self._own_ends_task = self._keep("telling own log ends", self._report_own_ends)
         return self._stop_own(old, view)
 
     async def close(self) -> None:
         """End all channels; what cannot be told at once is not told any more."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LAST_WORDS_S):
-                while not self._all_told:
-                    self._told.clear()
-                    await self._told.wait()
+                while not self._all_acknowledged:
+                    self._acknowledgement.clear()
+                    await self._acknowledgement.wait()
         tasks = [channel.task for channel in self._channels.values()]
         tasks += [task for task in (self._own_task, self._own_ends_task) if task is not None]
         self.take(None, self._sender.controller_epoch)
@@ -190,7 +190,7 @@ class ControllerChannelManager:
         self._peers.close()
 
     @property
-    def _all_told(self) -> bool:
+    def _all_acknowledged(self) -> bool:
         return all(channel.acknowledged is self._view for channel in self._channels.values())
 
     def _stop_own(self, old: TargetState | None, view: TargetState) -> Failures:
@@ -225,19 +225,19 @@ class ControllerChannelManager:
             report = partial(self._report, self._broker_id, view, others)
             self._keep("reporting own deletions", report)
 
-    def _begin_to_tell_own(self) -> None:
-        if not (self._own_told and self._own.all_usable) and self._own_task is None:
-            self._own_task = self._keep("telling own directories", self._tell_own)
+    def _begin_reporting_own(self) -> None:
+        if not (self._own_reported and self._own.all_usable) and self._own_task is None:
+            self._own_task = self._keep("telling own directories", self._report_own)
 
-    async def _tell_own(self) -> None:
+    async def _report_own(self) -> None:
         """Until the view says of this broker's replicas what is so."""
         failure = RepeatedFailure()
         while (view := self._view) is not None:
             answered = own_answers(self._broker_id, view, self._own)
             if not answered:
-                self._own_told = self._own.all_usable
+                self._own_reported = self._own.all_usable
                 break
-            self._own_told = False
+            self._own_reported = False
             try:
                 await self._storage(self._broker_id, answered)
             except KafkaError as error:
@@ -247,7 +247,7 @@ class ControllerChannelManager:
                 await asyncio.sleep(RETRY_S)
         self._own_task = None
 
-    async def _tell_own_ends(self) -> None:
+    async def _report_own_ends(self) -> None:
         """Until no election waits for how far this broker's logs go."""
         failure = RepeatedFailure()
         while (view := self._view) and (wanted := ends_wanted(self._broker_id, view)):
@@ -283,7 +283,7 @@ class ControllerChannelManager:
         if self._own_ends_task is not None:
             self._own_ends_task.cancel()
             self._own_ends_task = None
-        self._own_told = True
+        self._own_reported = True
         self._own_late.clear()
 
     def _end(self, broker: int) -> None:
@@ -463,9 +463,9 @@ def storage_answers(
                 tp = TopicPartition(names[topic.topic_id], each.partition_index)
                 codes[tp] = each.error_code
     answered = {}
-    for told in request.topic_states:
-        for state in told.partition_states:
-            tp = TopicPartition(told.topic_name, state.partition_index)
+    for topic_state in request.topic_states:
+        for state in topic_state.partition_states:
+            tp = TopicPartition(topic_state.topic_name, state.partition_index)
             code = codes.get(tp)
             if code in (ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR):
                 usable = code == ErrorCode.NONE

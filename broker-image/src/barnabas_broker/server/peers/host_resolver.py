@@ -68,13 +68,13 @@ class HostResolver:
 
     def _look_up(self, host: str, found: "Future[tuple[str, ...]]") -> None:
         try:
-            told = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            addresses = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
         except Exception as error:  # Raised in every caller.
             self._forget(host)
             found.set_exception(error)
         else:
             self._forget(host)
-            found.set_result(tuple(dict.fromkeys(str(each[4][0]) for each in told)))
+            found.set_result(tuple(dict.fromkeys(str(each[4][0]) for each in addresses)))
 
     def _forget(self, host: str) -> None:
         with self._lock:

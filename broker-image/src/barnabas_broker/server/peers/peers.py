@@ -391,12 +391,14 @@ class _Connection(asyncio.BufferedProtocol):
 
     async def learn_versions(self) -> None:
         """Ask what the peer speaks: in version 0, which every broker there ever was answers."""
-        told = await self._answer(ApiVersionsRequest(), ApiVersionsResponse, 0)
-        if told.error_code != ErrorCode.NONE:
+        response = await self._answer(ApiVersionsRequest(), ApiVersionsResponse, 0)
+        if response.error_code != ErrorCode.NONE:
             raise UnreachableError(
-                f"{self._name} does not list its API versions: error {told.error_code}"
+                f"{self._name} does not list its API versions: error {response.error_code}"
             )
-        self._versions = {api.api_key: (api.min_version, api.max_version) for api in told.api_keys}
+        self._versions = {
+            api.api_key: (api.min_version, api.max_version) for api in response.api_keys
+        }
 
     async def authenticate(self, security: "Callable[[], ClientSecurity | None]") -> None:
         """Authenticate with SASL now, and before each end of the session.

@@ -81,7 +81,7 @@ class RequestBatcher(Generic[Key, Item, Answer]):
                     answers = await self._send(
                         broker, {key: each.item for key, each in batch.items()}
                     )
-                    told = {key: answers[key] for key in batch}
+                    results = {key: answers[key] for key in batch}
                 except Exception as error:  # Raised in every caller of this batch.
                     _refuse(batch.values(), error)
                 except asyncio.CancelledError:
@@ -93,7 +93,7 @@ class RequestBatcher(Generic[Key, Item, Answer]):
                 else:
                     for key, each in batch.items():
                         if not each.answered.done():
-                            each.answered.set_result(told[key])
+                            each.answered.set_result(results[key])
         finally:
             # There is no await between the last look at `waiting` and this line.
             del self._waiting[broker]

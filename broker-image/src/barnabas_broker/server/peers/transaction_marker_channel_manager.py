@@ -50,7 +50,7 @@ FIRST_WITH_VERIFICATION: Final = 4
 KEPT_MAX: Final = 10_000
 """Answers that nobody has used yet; the oldest go first, and are asked for again."""
 
-Tell = Callable[[TopicPartition, ErrorCode], None]
+OnMarkerWritten = Callable[[TopicPartition, ErrorCode], None]
 Codes = Mapping[TopicPartition, ErrorCode]
 
 
@@ -100,19 +100,29 @@ class TransactionMarkerChannelManager:
         return None if state is None else self._other(state.leader)
 
     def write(
-        self, leader: int, marker: Marker, partitions: Sequence[TopicPartition], tell: Tell
+        self,
+        leader: int,
+        marker: Marker,
+        partitions: Sequence[TopicPartition],
+        on_written: OnMarkerWritten,
     ) -> "asyncio.Future[None]":
-        """Have a leader write a marker; `tell` hears of each partition, then the Future is done.
+        """Have a leader write a marker: call `on_written` per partition, then finish the Future.
 
-        Where it fails, partitions that `tell` has not heard of are not known to have the marker.
+        A partition without a call of `on_written` may or may not have the marker.
         """
-        task = background().once("writing markers", self._write(leader, marker, partitions, tell))
+        task = background().once(
+            "writing markers", self._write(leader, marker, partitions, on_written)
+        )
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
     async def _write(
-        self, leader: int, marker: Marker, partitions: Sequence[TopicPartition], tell: Tell
+        self,
+        leader: int,
+        marker: Marker,
+        partitions: Sequence[TopicPartition],
+        on_written: OnMarkerWritten,
     ) -> None:
         topics: dict[str, WritableTxnMarkerTopic] = {}
         for tp in partitions:
@@ -135,7 +145,7 @@ class TransactionMarkerChannelManager:
             )
         for tp in partitions:
             # Whatever the leader does not answer for counts as not written.
-            tell(tp, codes.get(tp, ErrorCode.NETWORK_EXCEPTION))
+            on_written(tp, codes.get(tp, ErrorCode.NETWORK_EXCEPTION))
 
     async def _send_markers(
         self, leader: int, markers: Mapping[int, WritableTxnMarker]
@@ -147,14 +157,16 @@ class TransactionMarkerChannelManager:
             WriteTxnMarkersResponse,
             timeout_s=MARKERS_TIMEOUT_S,
         )
-        told: dict[int, dict[TopicPartition, ErrorCode]] = {producer: {} for producer in markers}
+        by_producer: dict[int, dict[TopicPartition, ErrorCode]] = {
+            producer: {} for producer in markers
+        }
         for result in answer.markers:
-            codes = told.setdefault(result.producer_id, {})
+            codes = by_producer.setdefault(result.producer_id, {})
             for of_topic in result.topics:
                 for each in of_topic.partitions:
                     tp = TopicPartition(of_topic.name, each.partition_index)
                     codes[tp] = error_code(each.error_code)
-        return told
+        return by_producer
 
     # --- what leaders ask coordinators
 
@@ -225,14 +237,14 @@ class TransactionMarkerChannelManager:
             topics=list(topics.values()),
         )
         try:
-            whole, told = await self._asks.ask(coordinator, transactional_id, asked)
+            whole, codes = await self._asks.ask(coordinator, transactional_id, asked)
         except UnsupportedError:
             # An older broker: its producers are trusted, as they were before.
             return dict.fromkeys(partitions, ErrorCode.NONE)
         except (PeerError, EncodeError) as error:
             log.info("transaction %a: %s", transactional_id, error)
             return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        return {tp: told.get(tp, whole) for tp in partitions}
+        return {tp: codes.get(tp, whole) for tp in partitions}
 
     async def _send_asks(
         self, coordinator: int, asked: Mapping[str, AddPartitionsToTxnTransaction]
@@ -250,11 +262,11 @@ class TransactionMarkerChannelManager:
             timeout_s=ASKING_TIMEOUT_S,
         )
         whole = error_code(answer.error_code) or ErrorCode.COORDINATOR_NOT_AVAILABLE
-        told: dict[str, dict[TopicPartition, ErrorCode]] = {id_: {} for id_ in asked}
+        by_id: dict[str, dict[TopicPartition, ErrorCode]] = {id_: {} for id_ in asked}
         for result in answer.results_by_transaction:
-            codes = told.setdefault(result.transactional_id, {})
+            codes = by_id.setdefault(result.transactional_id, {})
             for of_topic in result.topic_results:
                 for each in of_topic.results_by_partition:
                     tp = TopicPartition(of_topic.name, each.partition_index)
                     codes[tp] = error_code(each.partition_error_code)
-        return {id_: (whole, codes) for id_, codes in told.items()}
+        return {id_: (whole, codes) for id_, codes in by_id.items()}

@@ -30,13 +30,13 @@ def end_at_once() -> None:
     _handle(_end)
 
 
-def tell(loop: AbstractEventLoop, stop: Callable[[], None]) -> None:
+def call_on_stop(loop: AbstractEventLoop, stop: Callable[[], None]) -> None:
     """From now on have the loop call `stop`."""
 
-    def told(_number: int, _frame: FrameType | None) -> None:
+    def handler(_number: int, _frame: FrameType | None) -> None:
         loop.call_soon_threadsafe(stop)
 
-    _handle(told)
+    _handle(handler)
 
 
 def ignore() -> None:

@@ -98,7 +98,7 @@ class Background:
                     await work()
                     return
                 except (Exception, asyncio.CancelledError) as error:
-                    _raise_if_told(error)
+                    _raise_if_cancelled(error)
                     if loop.time() - began > pause_max_s:
                         pause_s = 0.0
                     pause_s = self._failed(name, error, min(pause_s, pause_max_s / 2))
@@ -120,7 +120,7 @@ class Background:
                     failed_s = 0.0
                     self.down.pop(name, None)
                 except (Exception, asyncio.CancelledError) as error:
-                    _raise_if_told(error)
+                    _raise_if_cancelled(error)
                     failed_s = self._failed(name, error, failed_s)
         finally:
             self.down.pop(name, None)
@@ -151,7 +151,7 @@ def background() -> Background:
     return found
 
 
-def _raise_if_told(error: BaseException) -> None:
+def _raise_if_cancelled(error: BaseException) -> None:
     """Raise what ends a task because somebody wants it, not what it met in a future it awaited."""
     task = asyncio.current_task()
     if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():

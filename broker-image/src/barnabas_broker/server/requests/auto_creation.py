@@ -77,10 +77,10 @@ async def _ask_controller(names: Sequence[str], call: RequestContext) -> list[Cr
         return [CreatedTopic(outcome=Outcome.refused(name, failed)) for name in names]
     known = call.broker.image.topics
     pending = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the controller is creating it")
-    told = {topic.name: topic for topic in response.topics}
+    results = {topic.name: topic for topic in response.topics}
     answers = []
     for name in names:
-        topic = told.get(name)
+        topic = results.get(name)
         outcome = Outcome(name)
         if name not in known:
             outcome = Outcome.refused(name, pending)

@@ -324,14 +324,14 @@ class _FollowerFetch:
             broker.replication_quotas.leader.record(found.throttled, broker.monotonic_ms())
         responses: list[FetchableTopicResponse] = []
         for key, target, data in found.answers:
-            told = (data.high_watermark, data.log_start_offset)
+            last_sent = (data.high_watermark, data.log_start_offset)
             has_records = _size(data) > 0
             news = has_records or data.error_code or data.diverging_epoch.end_offset >= 0
-            if self._context.incremental and not news and told == target.told:
+            if self._context.incremental and not news and last_sent == target.last_sent:
                 continue
             # A follower takes the marks of neither an error nor a divergence.
             diverges = data.diverging_epoch.end_offset >= 0
-            target.told = None if data.error_code or diverges else told
+            target.last_sent = None if data.error_code or diverges else last_sent
             gather(responses, key, target, data)
             if session is not None and has_records:
                 session.move_to_end(key)

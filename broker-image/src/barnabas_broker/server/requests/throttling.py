@@ -37,7 +37,7 @@ def settle(api: Api, call: RequestContext, response: Any) -> Any:
     if usage is None or usage.settled:
         return response
     _count(usage, call, answered=response is not None)
-    return _told(api, call, response, usage.throttle_ms)
+    return _throttled(api, call, response, usage.throttle_ms)
 
 
 def settle_unanswered(call: RequestContext, *, left: bool) -> None:
@@ -60,7 +60,7 @@ def _count(usage: Usage, call: RequestContext, *, answered: bool) -> None:
         usage.requested()
 
 
-def _told(api: Api, call: RequestContext, response: Any, throttle_ms: int) -> Any:
+def _throttled(api: Api, call: RequestContext, response: Any, throttle_ms: int) -> Any:
     """The response with a throttle time, where it has a place for one."""
     if not throttle_ms or response is None:
         return response

@@ -55,7 +55,7 @@ class Counters:
         else:
             self._log.warning(line, *args)
 
-    def tell_unsaid(self, now: float) -> None:
+    def log_suppressed(self, now: float) -> None:
         """Log the number of lines left out, for causes that have been quiet since."""
         for cause, unsaid in list(self._unsaid.items()):
             if now - self._said_at[cause] >= LINE_EVERY_S:

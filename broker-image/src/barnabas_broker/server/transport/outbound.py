@@ -125,7 +125,7 @@ class Outbound:
             self._warming = None
         self._writability.forget(self._fd)
         # Else it and its owner hold each other until the collector looks at all there is.
-        self._on_drained = self._on_broken = _nobody
+        self._on_drained = self._on_broken = _do_nothing
 
     def _advance(self) -> None:
         self._turn = TURN_BYTES // self._writability.together
@@ -271,7 +271,7 @@ class Outbound:
             self._on_drained()
 
 
-def _nobody(*_: object) -> None:
+def _do_nothing(*_: object) -> None:
     """Whom a closed queue tells."""
 
 

@@ -11,7 +11,7 @@ import select
 from collections.abc import Callable
 from typing import Final
 
-TOLD_AT_ONCE: Final = 8
+EVENTS_AT_ONCE: Final = 8
 """Sockets that are served before the loop goes on with others; the rest have their turn after."""
 
 # Told once for each wait; whoever waits asks again, which is told at once if it is so already.
@@ -33,8 +33,8 @@ class WriteReadiness:
         self._closed = False
         self.together = 1
 
-    def wait(self, fd: int, tell: Callable[[], None]) -> None:
-        """Have `tell` called from the loop, once, when the socket takes bytes or is broken.
+    def wait(self, fd: int, callback: Callable[[], None]) -> None:
+        """Have `callback` called from the loop, once, when the socket takes bytes or is broken.
 
         A socket that was waited for is watched until `forget`, which comes before it is closed.
         """
@@ -42,12 +42,12 @@ class WriteReadiness:
             return  # The broker is stopping, and its connections are about to end.
         if self._epoll is None:
             self._epoll = select.epoll()
-            self._loop.add_reader(self._epoll.fileno(), self._tell)
+            self._loop.add_reader(self._epoll.fileno(), self._dispatch)
         if fd in self._waiting:
             self._epoll.modify(fd, _EVENTS)
         else:
             self._epoll.register(fd, _EVENTS)
-        self._waiting[fd] = tell
+        self._waiting[fd] = callback
 
     def forget(self, fd: int) -> None:
         """Watch a socket no more; one that was never waited for is fine."""
@@ -63,12 +63,12 @@ class WriteReadiness:
             self._epoll.close()
             self._epoll = None
 
-    def _tell(self) -> None:
+    def _dispatch(self) -> None:
         if self._epoll is None:
             return
-        told = self._epoll.poll(0, TOLD_AT_ONCE)
-        self.together = max(1, len(told))
-        for fd, _ in told:
-            tell = self._waiting.get(fd)
-            if tell is not None:  # What was told before may have ended this one's connection.
-                tell()
+        events = self._epoll.poll(0, EVENTS_AT_ONCE)
+        self.together = max(1, len(events))
+        for fd, _ in events:
+            callback = self._waiting.get(fd)
+            if callback is not None:  # What was told before may have ended this one's connection.
+                callback()

@@ -219,8 +219,8 @@ class _ScramExchange:
     def _verify(self, attributes: Mapping[str, str]) -> None:
         if "e" in attributes:
             raise AuthenticationError(f"SCRAM authentication failed: {attributes['e']}")
-        told = b64decode(attributes["v"], validate=True)
-        if not hmac.compare_digest(told, self._signature):
+        received = b64decode(attributes["v"], validate=True)
+        if not hmac.compare_digest(received, self._signature):
             raise AuthenticationError("the server's SCRAM signature is wrong: it is not the broker")
         self._step = 2
 

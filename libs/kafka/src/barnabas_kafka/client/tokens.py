@@ -170,9 +170,9 @@ def _text(kind: str, name: str) -> str:
     return f"{kind}:{name}"
 
 
-def _requester(told: Any) -> str:
+def _requester(token: Any) -> str:
     """Who asked for a token: the owner, where the broker is too old to tell."""
-    if told.token_requester_principal_name:
-        kind = told.token_requester_principal_type
-        return _text(kind, told.token_requester_principal_name)
-    return _text(told.principal_type, told.principal_name)
+    if token.token_requester_principal_name:
+        kind = token.token_requester_principal_type
+        return _text(kind, token.token_requester_principal_name)
+    return _text(token.principal_type, token.principal_name)

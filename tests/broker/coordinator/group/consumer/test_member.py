@@ -40,7 +40,7 @@ def test_two_records_hold_all_of_it() -> None:
     reads = _read_back(MEMBER.current_record("g")).value
     assert isinstance(told, ConsumerGroupMemberMetadataValue)
     assert isinstance(reads, ConsumerGroupCurrentMemberAssignmentValue)
-    assert ConsumerMember(id="m").told(told).reading(reads) == MEMBER
+    assert ConsumerMember(id="m").with_metadata(told).reading(reads) == MEMBER
 
 
 def test_it_is_reconciled_when_nothing_is_left_to_do() -> None:

@@ -83,7 +83,7 @@ class Link:
     async def fetch(self, wanted: WantedPartitions, *_: Any, **__: Any) -> Any:
         self.wanted |= wanted.partitions
         self.session.changes(wanted.partitions, by_topic_id=True, changed=wanted.changed)
-        assert self.session.told == wanted.partitions
+        assert self.session.partitions == wanted.partitions
         wanted.said()
         if self.away:
             self.session.failed()

@@ -46,7 +46,7 @@ class Leader:
         async def whole() -> None:
             loop = asyncio.get_running_loop()
             thread = ControllerThread(self.controller, loop=loop, clock_ms=lambda: NOW_MS)
-            told, tell = asyncio.Event(), self.controller.tell_in_sync
+            told, tell = asyncio.Event(), self.controller.notify_controller
 
             def telling(partitions: Collection[TopicPartition], *, now_ms: int) -> None:
                 if self.failures:

@@ -30,7 +30,7 @@ from barnabas_broker.coordinator.group.consumer.speaker import (
 )
 from barnabas_broker.coordinator.group.group import CONSUMERS
 from barnabas_broker.coordinator.group.joining import MEMBER_ID_FIRST_SINCE, Join
-from barnabas_broker.coordinator.group.members import Client, told_bytes
+from barnabas_broker.coordinator.group.members import Client, metadata_size
 from barnabas_broker.coordinator.group.rebalancing import Rebalancer, TimerKey, Wait, error
 from barnabas_broker.coordinator.group.results import CoordinatorResult, Waiter
 from barnabas_kafka.errors import ErrorCode, KafkaError
@@ -64,7 +64,7 @@ class ClassicMembers:
             return
         speaker = self._speaker(group, member_id, join)
         subscription = migration.subscription_of(join.protocols[0][1])
-        member = _told(speaker.member, join, subscription)
+        member = _updated(speaker.member, join, subscription)
         check_memory(speaker.before, member, self._rebalancer.has_room)
         owned = migration.owned(subscription.owned_partitions, self._heartbeats.image)
         after = self._heartbeats.advance(group, speaker, member, Words(owned), turn)
@@ -97,12 +97,12 @@ class ClassicMembers:
             for member in group.members.values()
             if member.classic is not None
         ]
-        told = sum(
-            told_bytes(Client(member.client_id, ""), member.instance_id, terms.protocols)
+        size = sum(
+            metadata_size(Client(member.client_id, ""), member.instance_id, terms.protocols)
             for member, terms in others
             if member.id != member_id
         )
-        if told + join.told_bytes > limits.told_bytes_max:
+        if size + join.metadata_size > limits.members_bytes_max:
             raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED)
         names = [{name for name, _ in terms.protocols} for _, terms in others]
         common = (name for name, _ in join.protocols if all(name in each for each in names))
@@ -198,7 +198,7 @@ class ClassicMembers:
             timers.start(key, member.rebalance_timeout_ms)
 
 
-def _told(member: ConsumerMember, join: Join, subscription: Subscription) -> ConsumerMember:
+def _updated(member: ConsumerMember, join: Join, subscription: Subscription) -> ConsumerMember:
     """The member with what the request says of it; what it leaves out stays as it was."""
     request = join.request
     return replace(

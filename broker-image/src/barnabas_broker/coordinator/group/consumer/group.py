@@ -134,7 +134,9 @@ class ConsumerGroup:
         elif record.kind is Kind.TARGET:
             self._aim(record.part, cast("ConsumerGroupTargetAssignmentMemberValue | None", value))
         elif record.kind is Kind.MEMBER:
-            self._hear(record.part, cast("ConsumerGroupMemberMetadataValue | None", value))
+            self._apply_metadata(
+                record.part, cast("ConsumerGroupMemberMetadataValue | None", value)
+            )
         else:
             current = cast("ConsumerGroupCurrentMemberAssignmentValue | None", value)
             self._read(record.part, current)
@@ -160,7 +162,9 @@ class ConsumerGroup:
             assert self.account.held >= 0, violated("memory is given back once")
             self.account.add(PARTITION_BYTES * len(target))
 
-    def _hear(self, member_id: str, value: ConsumerGroupMemberMetadataValue | None) -> None:
+    def _apply_metadata(
+        self, member_id: str, value: ConsumerGroupMemberMetadataValue | None
+    ) -> None:
         before = self.members.get(member_id)
         instance_id = None if before is None else before.instance_id
         if instance_id is not None and self.static.get(instance_id) == member_id:
@@ -171,7 +175,7 @@ class ConsumerGroup:
                 del self.members[member_id]
                 self.account.add(-before.memory_bytes)
             return
-        member = (before or ConsumerMember(id=member_id)).told(value)
+        member = (before or ConsumerMember(id=member_id)).with_metadata(value)
         self.members[member_id] = member
         assert member.id == member_id, violated("members are kept by their ids")
         self.account.add(member.memory_bytes - (0 if before is None else before.memory_bytes))

@@ -163,18 +163,20 @@ class Heartbeats:
             self._leave(group, beat, turn)
             return
         speaker = self._speaker(group, beat)
-        member = _told(speaker.member, beat)
+        member = _updated(speaker.member, beat)
         if member != speaker.before:
             check_memory(speaker.before, member, self._rebalancer.has_room)
             check_expression(group, member)
         words = Words(beat.owned, beat.visible)
         after = self.advance(group, speaker, member, words, turn)
-        tells = (
+        sends_assignment = (
             request.member_epoch == JOINING_EPOCH
             or after.assigned != member.assigned
             or beat.is_full
         )
-        self._answer(beat, turn, after.id, after.epoch, after.assigned if tells else None)
+        self._answer(
+            beat, turn, after.id, after.epoch, after.assigned if sends_assignment else None
+        )
 
     def advance(
         self,
@@ -429,7 +431,7 @@ class Heartbeats:
         )
 
 
-def _told(member: ConsumerMember, beat: Beat) -> ConsumerMember:
+def _updated(member: ConsumerMember, beat: Beat) -> ConsumerMember:
     """The member with what the request says of it; what it leaves out stays as it was."""
     request = beat.request
     changed: dict[str, object] = {

@@ -107,9 +107,9 @@ class ConsumerMember:
         """How much memory it takes, but for what it reads."""
         protocols = () if self.classic is None else self.classic.protocols
         client = Client(self.client_id, self.client_host)
-        told = member_bytes(self.id, client, self.instance_id, protocols)
+        size = member_bytes(self.id, client, self.instance_id, protocols)
         texts = len(self.rack_id or "") + len(self.regex) + sum(map(len, self.topics))
-        return told + texts + PROTOCOL_BYTES * len(self.topics)
+        return size + texts + PROTOCOL_BYTES * len(self.topics)
 
     def reconciled_to(self, epoch: int) -> bool:
         """Whether it has nothing left to do for the target of this epoch."""
@@ -143,7 +143,7 @@ class ConsumerMember:
         )
         return ConsumerRecord(group_id, Kind.CURRENT, self.id, value)
 
-    def told(self, value: ConsumerGroupMemberMetadataValue) -> "ConsumerMember":
+    def with_metadata(self, value: ConsumerGroupMemberMetadataValue) -> "ConsumerMember":
         """The member as `subscription_record` describes it."""
         classic = value.classic_member_metadata
         return replace(

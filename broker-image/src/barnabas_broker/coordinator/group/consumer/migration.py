@@ -92,9 +92,9 @@ def _held(group: Group, image: MetadataImage) -> dict[str, Partitions]:
     held: dict[str, Partitions] = {}
     taken: Partitions = NOTHING
     for member in group.members.values():
-        told = owned(read_assignment(member.assignment).assigned_partitions, image)
-        held[member.id] = told - taken
-        taken |= told
+        claimed = owned(read_assignment(member.assignment).assigned_partitions, image)
+        held[member.id] = claimed - taken
+        taken |= claimed
     if group.state is GroupState.STABLE:
         return held
     for member in group.members.values():

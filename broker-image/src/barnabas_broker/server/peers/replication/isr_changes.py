@@ -93,14 +93,14 @@ class IsrChanges:
             partition.tp, change.isr, partition.in_sync.isr,
             partition.log.high_watermark, partition.log.log_end_offset,
         )  # fmt: skip
-        pause_s, told = RETRY_S, ""
+        pause_s, logged = RETRY_S, ""
         while _is_under_way(partition, change):
             why = await self._attempt(partition, change)
             if not _is_under_way(partition, change):
                 break
-            if why != told:  # Asking may go on for long; the same once more says nothing new.
+            if why != logged:  # Asking may go on for long; the same once more says nothing new.
                 log.warning("%s: ISR change pending: %s", partition.tp, why)
-                told = why
+                logged = why
             try:
                 async with asyncio.timeout(pause_s):
                     await self._news.wait()

@@ -37,7 +37,7 @@ class IsrWrites:
         self._monotonic_ms = monotonic_ms
         self._clock_ms = clock_ms
         self._notices = IsrNotices(monotonic_ms())
-        self._telling: asyncio.Task[None] | None = None
+        self._notifying: asyncio.Task[None] | None = None
 
     async def alter(
         self,
@@ -56,27 +56,27 @@ class IsrWrites:
 
     def start(self) -> None:
         """Begin to tell the controller of what was written."""
-        self._telling = background().every(
-            "telling of in-sync replicas", lambda: CHECK_MS / 1000, self._tell_all
+        self._notifying = background().every(
+            "telling of in-sync replicas", lambda: CHECK_MS / 1000, self._notify_due
         )
 
     async def stop(self) -> None:
         """Tell of nothing more: the next leaders and the next controller read what is there."""
-        if self._telling is not None:
-            self._telling.cancel()
+        if self._notifying is not None:
+            self._notifying.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self._telling
+                await self._notifying
 
-    async def _tell_all(self) -> None:
-        await self._tell(self._notices.take(self._monotonic_ms()))
+    async def _notify_due(self) -> None:
+        await self._notify(self._notices.take(self._monotonic_ms()))
 
-    async def _tell(self, partitions: frozenset[TopicPartition]) -> None:
+    async def _notify(self, partitions: frozenset[TopicPartition]) -> None:
         if not partitions:
             return
         now_ms = self._clock_ms()
         try:
             await self._controller.run(
-                lambda controller: controller.tell_in_sync(partitions, now_ms=now_ms)
+                lambda controller: controller.notify_controller(partitions, now_ms=now_ms)
             )
         except (CoordinationError, ZooKeeperError) as error:
             log.warning("ISR change not reported to the controller yet: %s", error)

@@ -114,7 +114,7 @@ class Copied:
     state: Following | None = None  # None until the leader has been asked what it speaks.
     not_before: float = 0.0  # By the clock of the event loop.
     lag: int | None = None  # Offsets behind the leader's high watermark, at the last answer.
-    told: set[ErrorCode] = field(default_factory=set)  # Errors in the log already.
+    logged_errors: set[ErrorCode] = field(default_factory=set)  # Errors in the log already.
     early: int = 0  # Answers that the leader does not lead yet, in this epoch.
 
 
@@ -491,7 +491,7 @@ class ReplicaFetcher:
                 log.info("%s: Waiting for a new leader: partition=%s %s",
                          self.name, tp, error.name)  # fmt: skip
             case _:
-                each.told.clear()
+                each.logged_errors.clear()
 
     async def _cut(self, tp: TopicPartition, each: Copied, cut: Truncate | StartAt) -> None:
         partition = each.partition
@@ -540,7 +540,7 @@ class ReplicaFetcher:
             if partition.follower_throttled:
                 self._quota.record(len(answer.batches), self._monotonic_ms())
             each.state = follower.appended(_state(each), partition.log)
-            each.told.clear()
+            each.logged_errors.clear()
 
     async def _take(self, partition: Partition, batches: Buffer, max_epoch: int) -> None:
         if not batches:
@@ -569,8 +569,8 @@ class ReplicaFetcher:
             backoff_s = min(backoff_s, FIRST_RETRY_S * 2 ** min(each.early, EARLY_MAX))
             each.early += 1
         each.not_before = self._loop.time() + backoff_s
-        level = logging.DEBUG if error in each.told else logging.INFO
-        each.told.add(error)
+        level = logging.DEBUG if error in each.logged_errors else logging.INFO
+        each.logged_errors.add(error)
         log.log(level, "%s: Retrying: partition=%s %s", self.name, tp, error.name)
 
 

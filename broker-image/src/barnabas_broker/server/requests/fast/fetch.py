@@ -67,8 +67,8 @@ def serve(frame: memoryview, call: RequestContext) -> list[Item] | None:
     if usage is not None:
         size = sum(map(len, parts)) + sum([each[1].length for each in found])
         if not usage.fetched(size - HEADER_BYTES - (version >= FIRST_FLEXIBLE)):
-            told = usage.throttle_ms
-            return [*answer(version, call.correlation_id, told, [], [], committed=False)]
+            throttle_ms = usage.throttle_ms
+            return [*answer(version, call.correlation_id, throttle_ms, [], [], committed=False)]
     items: list[Item] = [parts[0]]
     for (partition, records, _), behind in zip(found, parts[1:], strict=True):
         traffic = partition.traffic

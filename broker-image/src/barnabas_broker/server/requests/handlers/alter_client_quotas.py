@@ -93,7 +93,7 @@ def _response(
     alterations: Sequence[QuotaAlteration], errors: Sequence[KafkaError | None]
 ) -> Response:
     """One answer for each entity, the last where it was named twice."""
-    told = {frozenset(it.parts): error for it, error in zip(alterations, errors, strict=True)}
+    results = {frozenset(it.parts): error for it, error in zip(alterations, errors, strict=True)}
     return Response(
         entries=[
             AlterClientQuotasResponseEntryData(
@@ -103,7 +103,7 @@ def _response(
                 else error.message,
                 entity=[EntityData(entity_type=k, entity_name=n) for k, n in sorted(parts)],
             )
-            for parts, error in told.items()
+            for parts, error in results.items()
         ]
     )
 

@@ -57,7 +57,7 @@ def _changes(request: AlterPartitionRequest, version: int) -> Iterator[InSyncCha
                 isr = tuple(replica.broker_id for replica in each.new_isr_with_epochs)
             else:
                 isr = tuple(each.new_isr)
-            told = {it.broker_id: it.broker_epoch for it in each.new_isr_with_epochs}
+            epochs = {it.broker_id: it.broker_epoch for it in each.new_isr_with_epochs}
             yield InSyncChange(
                 topic=topic.topic_id if version >= TOPIC_IDS_SINCE else topic.topic_name,
                 partition=each.partition_index,
@@ -65,7 +65,7 @@ def _changes(request: AlterPartitionRequest, version: int) -> Iterator[InSyncCha
                 partition_epoch=each.partition_epoch,
                 isr=isr,
                 recovering=each.leader_recovery_state != 0,
-                broker_epochs={broker: epoch for broker, epoch in told.items() if epoch >= 0},
+                broker_epochs={broker: epoch for broker, epoch in epochs.items() if epoch >= 0},
             )
 
 

@@ -47,11 +47,14 @@ def _alter(call: RequestContext, tp: TopicPartition, path: str) -> ErrorCode:
     try:
         call.broker.mover.alter(tp, path)
     except Exception as error:
-        told = refusal(error, "AlterReplicaLogDirs", tp)
+        refused = refusal(error, "AlterReplicaLogDirs", tp)
         log.info(
-            "Move between log directories rejected: partition=%s to=%s %s", tp, path, told.message
+            "Move between log directories rejected: partition=%s to=%s %s",
+            tp,
+            path,
+            refused.message,
         )
-        return told.code
+        return refused.code
     return ErrorCode.NONE
 
 

@@ -76,12 +76,12 @@ def _check(
 
 
 def _response(owner: Principal, call: RequestContext) -> Response:
-    tells = call.version >= REQUESTERS_SINCE
+    names_requester = call.version >= REQUESTERS_SINCE
     return Response(
         principal_type=owner.kind,
         principal_name=owner.name,
-        token_requester_principal_type=call.principal.kind if tells else "",
-        token_requester_principal_name=call.principal.name if tells else "",
+        token_requester_principal_type=call.principal.kind if names_requester else "",
+        token_requester_principal_name=call.principal.name if names_requester else "",
         issue_timestamp_ms=NO_TIME,
         expiry_timestamp_ms=NO_TIME,
         max_timestamp_ms=NO_TIME,

@@ -71,11 +71,11 @@ def _delete(
         return answer
     answer.low_watermark = led.low_watermark
     if answer.low_watermark < wanted:
-        undeleted.append(Undeleted(led, wanted, partial(_tell, answer, led)))
+        undeleted.append(Undeleted(led, wanted, partial(_complete, answer, led)))
     return answer
 
 
-def _tell(answer: DeleteRecordsPartitionResult, led: Partition, code: ErrorCode) -> None:
+def _complete(answer: DeleteRecordsPartitionResult, led: Partition, code: ErrorCode) -> None:
     """Whoever gives up hears how far the replicas were when it began, as from Apache's broker."""
     answer.error_code = code
     if code == ErrorCode.NONE:

@@ -67,12 +67,12 @@ def _may_see(token: "TokenInformation", call: RequestContext) -> bool:
 def _described(
     token: "TokenInformation", token_hmac: bytes, version: int
 ) -> DescribedDelegationToken:
-    tells = version >= REQUESTERS_SINCE
+    names_requester = version >= REQUESTERS_SINCE
     return DescribedDelegationToken(
         principal_type=token.owner.kind,
         principal_name=token.owner.name,
-        token_requester_principal_type=token.requester.kind if tells else "",
-        token_requester_principal_name=token.requester.name if tells else "",
+        token_requester_principal_type=token.requester.kind if names_requester else "",
+        token_requester_principal_name=token.requester.name if names_requester else "",
         issue_timestamp=token.issued_at_ms,
         expiry_timestamp=token.expires_at_ms,
         max_timestamp=token.max_at_ms,

@@ -44,8 +44,8 @@ def _partition(call: RequestContext, topic: str, index: int) -> PartitionRespons
         replica = call.broker.replicas.readable(TopicPartition(topic, index))
         producers = replica.log.producers.producers
     except Exception as error:
-        told = refusal(error, "DescribeProducers", (topic, index))
-        answer.error_code, answer.error_message = told.code, told.message
+        refused = refusal(error, "DescribeProducers", (topic, index))
+        answer.error_code, answer.error_message = refused.code, refused.message
         return answer
     answer.active_producers = [_producer(entry) for entry in producers.values()]
     return answer

@@ -181,9 +181,9 @@ class _Fetch:
                 )
                 size = _size(data)
             except Exception as error:
-                told = refusal(error, "Fetch", target)
-                data, size = _failed(target.partition, told), 0
-            if _must_be_told(data):
+                rejection = refusal(error, "Fetch", target)
+                data, size = _failed(target.partition, rejection), 0
+            if _must_be_sent(data):
                 found.at_once = True
             answers = found.answers
             if data.error_code in JUDGED_FIRST:
@@ -256,7 +256,7 @@ class _Fetch:
         responses: list[FetchableTopicResponse] = []
         for key, target, data, partition in found.answers:
             yield
-            told = (data.high_watermark, data.log_start_offset)
+            last_sent = (data.high_watermark, data.log_start_offset)
             size = _size(data)
             has_records = size > 0
             if data.error_code:
@@ -265,13 +265,13 @@ class _Fetch:
                 partition.traffic.fetches += 1
                 partition.traffic.bytes_out += size
             target.quiet = None
-            news = has_records or _must_be_told(data)
+            news = has_records or _must_be_sent(data)
             if partition is not None and not news:
                 target.is_quiet(partition)
-            if self._context.incremental and not news and told == target.told:
+            if self._context.incremental and not news and last_sent == target.last_sent:
                 continue
             # An error is told again with every response until it is gone.
-            target.told = None if data.error_code else told
+            target.last_sent = None if data.error_code else last_sent
             gather(responses, key, target, data)
             if session is not None and has_records:
                 session.move_to_end(key)
@@ -281,8 +281,8 @@ class _Fetch:
         """How large the response will be (Kafka's `FetchResponse.sizeOf`); nothing is changed."""
         responses: list[FetchableTopicResponse] = []
         for key, target, data, _ in found.answers:
-            told = (data.high_watermark, data.log_start_offset)
-            news = _size(data) > 0 or _must_be_told(data) or told != target.told
+            last_sent = (data.high_watermark, data.log_start_offset)
+            news = _size(data) > 0 or _must_be_sent(data) or last_sent != target.last_sent
             if news or not self._context.incremental:
                 gather(responses, key, target, data)
         parts = codec.encode_parts(FetchResponse(responses=responses), self._call.version)
@@ -395,7 +395,7 @@ def _note_refusal(call: RequestContext, topic: str, data: PartitionData) -> None
         traffic.fetches_failed += 1
 
 
-def _must_be_told(data: PartitionData) -> bool:
+def _must_be_sent(data: PartitionData) -> bool:
     """Whether this is no mere want of records: an error, another log, or another replica to ask."""
     return (
         data.error_code != ErrorCode.NONE

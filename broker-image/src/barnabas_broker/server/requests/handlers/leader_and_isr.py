@@ -22,7 +22,7 @@ from barnabas_kafka.protocol.registry import ApiKey, VersionRange
 # From here on answers are by topic id.
 TOPIC_IDS_SINCE = 5
 
-Told = tuple[ErrorCode, Mapping[TopicPartition, ErrorCode]]
+Result = tuple[ErrorCode, Mapping[TopicPartition, ErrorCode]]
 
 
 def handle(
@@ -32,8 +32,8 @@ def handle(
     if not call.allowed_on_cluster(AclOperation.CLUSTER_ACTION):
         return LeaderAndIsrResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
-    def obey(controller: Controller) -> Told:
-        stale = controller.hear_controller(request.controller_epoch, request.broker_epoch)
+    def obey(controller: Controller) -> Result:
+        stale = controller.accept_controller(request.controller_epoch, request.broker_epoch)
         if stale is not None:
             return stale, {}
         return ErrorCode.NONE, controller.member.take_leadership(request)
@@ -47,16 +47,16 @@ def handle(
     ]
     replicas.expect(expected)
     answered = call.broker.controller.ask(
-        obey, lambda told: _answer(request, told, replicas, call.version)
+        obey, lambda result: _answer(request, result, replicas, call.version)
     )
     answered.add_done_callback(lambda _: replicas.expect_no_more(expected))
     return answered
 
 
 def _answer(
-    request: LeaderAndIsrRequest, told: Told, replicas: ReplicaManager, version: int
+    request: LeaderAndIsrRequest, result: Result, replicas: ReplicaManager, version: int
 ) -> LeaderAndIsrResponse:
-    code, found = told
+    code, found = result
     if code is not ErrorCode.NONE:
         return LeaderAndIsrResponse(error_code=code)
     errors = {tp: _of_replica(tp, error, replicas) for tp, error in found.items()}

@@ -82,8 +82,8 @@ def _answer(request: MetadataRequest, call: RequestContext) -> Work[Found]:
         return (yield from _response(request, call, errors))
 
     def answer(created: list[CreatedTopic]) -> Work[Answer]:
-        told = {topic.outcome.name: _not_yet(topic.outcome) for topic in created}
-        return _response(request, call, errors | told)
+        pending = {topic.outcome.name: _not_yet(topic.outcome) for topic in created}
+        return _response(request, call, errors | pending)
 
     return auto_create(creatable, call, answer)
 

@@ -139,10 +139,10 @@ def _written(request: OffsetCommitRequest, call: RequestContext) -> Work[Committ
             yield
     written = call.broker.zookeeper_offsets.commit(request.group_id, offsets, now_ms=call.now_ms)
 
-    def told(_: int) -> OffsetCommitResponse:
+    def committed(_: int) -> OffsetCommitResponse:
         return response
 
-    return then(written, told, lambda error: refused_commit(request, error.code))
+    return then(written, committed, lambda error: refused_commit(request, error.code))
 
 
 def _committed(request: OffsetCommitRequest, call: RequestContext) -> Committing:

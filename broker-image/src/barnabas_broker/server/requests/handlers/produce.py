@@ -480,12 +480,12 @@ def _await(
     epoch = partition.leader_epoch
     code = partition.verdict(end, acks=acks, leader_epoch=epoch)
     if code is None:
-        uncounted.append(Uncounted(partition, end, epoch, partial(_tell, answer)))
+        uncounted.append(Uncounted(partition, end, epoch, partial(_complete, answer)))
     else:
-        _tell(answer, code)
+        _complete(answer, code)
 
 
-def _tell(answer: PartitionProduceResponse, code: ErrorCode) -> None:
+def _complete(answer: PartitionProduceResponse, code: ErrorCode) -> None:
     if code:
         answer.error_code = code
         answer.base_offset = NO_OFFSET

@@ -43,7 +43,7 @@ def handle(
         return StopReplicaResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
     def check(controller: Controller) -> ErrorCode:
-        refusal = controller.hear_controller(request.controller_epoch, request.broker_epoch)
+        refusal = controller.accept_controller(request.controller_epoch, request.broker_epoch)
         return refusal or ErrorCode.NONE
 
     def answer(code: ErrorCode) -> StopReplicaResponse | Future[StopReplicaResponse]:
@@ -91,8 +91,8 @@ def _stopped(
 
         def ended(error: Exception | None) -> None:
             if not late.done():  # A deletion that failed is retried.
-                told = ErrorCode.NONE if error is None else refusal(error, "StopReplica", tp).code
-                late.set_result(told)
+                code = ErrorCode.NONE if error is None else refusal(error, "StopReplica", tp).code
+                late.set_result(code)
 
         if broker.replicas.stop(tp, delete=delete, ended=ended) or not delete:
             return ErrorCode.NONE

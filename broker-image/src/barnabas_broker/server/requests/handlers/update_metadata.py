@@ -22,7 +22,7 @@ def handle(
         return UpdateMetadataResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
     def obey(controller: Controller) -> ErrorCode:
-        refusal = controller.hear_controller(request.controller_epoch, request.broker_epoch)
+        refusal = controller.accept_controller(request.controller_epoch, request.broker_epoch)
         if refusal is None:
             controller.member.take_metadata(request)
         return refusal or ErrorCode.NONE

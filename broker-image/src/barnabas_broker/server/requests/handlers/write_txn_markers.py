@@ -83,10 +83,10 @@ def _written(
 def _teller(
     answer: WritableTxnMarkerPartitionResult,
 ) -> Callable[[TopicPartition, ErrorCode], None]:
-    def tell(_tp: TopicPartition, code: ErrorCode) -> None:
+    def complete(_tp: TopicPartition, code: ErrorCode) -> None:
         answer.error_code = code
 
-    return tell
+    return complete
 
 
 HANDLER = Handler(ApiKey.WRITE_TXN_MARKERS, VersionRange(0, 2), handle, large=True)

@@ -5,6 +5,7 @@ from uuid import UUID
 
 import pytest
 
+from barnabas_broker.cluster.availability import Concern, Held, in_sync, leaderless, restart_of
 from barnabas_broker.cluster.image import (
     NO_LEADER,
     BrokerRegistration,
@@ -12,7 +13,6 @@ from barnabas_broker.cluster.image import (
     PartitionState,
     TopicImage,
 )
-from barnabas_broker.cluster.standing import Concern, Held, in_sync, leaderless, restart_of
 from barnabas_kafka.ids import TopicPartition
 
 ME = 1

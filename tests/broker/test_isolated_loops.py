@@ -225,7 +225,7 @@ def verdicts(act: Callable[[Verdicts], None]) -> list[str]:
     """The partitions whose verdict was heard; the request is answered either way."""
     told: list[str] = []
 
-    def on_znode_change(name: str) -> Callable[[ErrorCode], None]:
+    def callback(name: str) -> Callable[[ErrorCode], None]:
         def tell(_: ErrorCode) -> None:
             fail_for(name)
             told.append(name)
@@ -234,7 +234,7 @@ def verdicts(act: Callable[[Verdicts], None]) -> list[str]:
 
     async def main() -> None:
         parts = [
-            SimpleNamespace(partition=it, tell=on_znode_change(it), waiters=set()) for it in NAMES
+            SimpleNamespace(partition=it, complete=callback(it), waiters=set()) for it in NAMES
         ]
         loop = asyncio.get_running_loop()
         operation = Verdicts(loop, parts, timeout_ms=60_000, response="answer")
@@ -348,14 +348,14 @@ def changes_of_znodes(owner: Any, names: tuple[str, ...], subject: Any) -> list[
     """The parts that hear of a change."""
     heard: list[str] = []
 
-    def on_znode_change(name: str) -> Callable[[object], None]:
+    def callback(name: str) -> Callable[[object], None]:
         def heard_of(_: object) -> None:
             fail_for(name)
             heard.append(name)
 
         return heard_of
 
-    parts = [SimpleNamespace(on_znode_change=on_znode_change(name)) for name in names]
+    parts = [SimpleNamespace(on_znode_change=callback(name)) for name in names]
     owner(subject, *parts)
     return heard
 

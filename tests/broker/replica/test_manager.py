@@ -436,7 +436,7 @@ def test_what_is_counted_out_when_a_directory_takes_nothing(bench: Bench) -> Non
     assert bench.manager.counted_out_leaders() == frozenset()
     health = bench.manager.leader(T0).log.health
     health.found(Finding.NO_ROOM, "no room")
-    bench.manager.apply_directory_health(health, bench.image)
+    bench.manager.on_health(health, bench.image)
     assert not bench.manager.all_usable
     assert bench.manager.counted_out_leaders() == {TopicPartition("t", 1)}
     found = [bench.manager.is_counted_out(TopicPartition("t", each)) for each in range(4)]

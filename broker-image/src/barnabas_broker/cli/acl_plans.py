@@ -1,4 +1,4 @@
-"""Which ACLs a command line means: principals, hosts and operations on resources, or roles of them.
+"""The ACLs of a command line: principals, hosts and operations on resources, or their roles.
 
 The roles are those of Kafka's `AclCommand`: what a producer or a consumer needs at the least.
 """

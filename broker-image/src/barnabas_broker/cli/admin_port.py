@@ -14,14 +14,14 @@ from typing import Any, Final
 from barnabas_broker.cli.errors import CommandError, InputError
 
 ANSWER_BYTES_MAX: Final = 1 << 20
-EVERYWHERE: Final = frozenset({"", "0.0.0.0", "::", "[::]"})  # noqa: S104 - told apart, not bound
+EVERYWHERE: Final = frozenset({"", "0.0.0.0", "::", "[::]"})  # noqa: S104 - compared, not bound
 UNFIT: Final = 503
 UNAUTHENTICATED: Final = 401
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Yes or no, and what was told besides, as it came."""
+    """Yes or no, and the rest of the response, as it came."""
 
     yes: bool
     body: Mapping[str, Any]
@@ -29,7 +29,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class AdminPortClient:
-    """What is shown to admin ports, how long they may take, and whom to trust over HTTPS."""
+    """Credentials for admin ports, how long they may take, and what to trust over HTTPS."""
 
     timeout_s: float
     token: str | None = field(default=None, repr=False)
@@ -67,7 +67,7 @@ def admin_client(
 
 
 def admin_url(listener: str, broker_host: str, *, tls: bool = False) -> str | None:
-    """Where `barnabas.admin.listener` is reached; None where there is none, or nobody knows.
+    """Where `barnabas.admin.listener` is reached; None where there is none, or it is unknown.
 
     A broker that listens on all addresses is reached where clients reach it. Port 0 is one that
     the system chose.

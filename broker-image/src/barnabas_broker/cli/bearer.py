@@ -19,7 +19,7 @@ from barnabas_kafka.client.sasl import OAuthBearer
 OWN = frozenset((ENDPOINT, BEARER_EXTENSIONS, *BEARER_OPTIONS.values(), f"{BEARER}method"))
 """The properties that are honoured here, and not by librdkafka."""
 UNSECURED = "enable.sasl.oauthbearer.unsecure.jwt"
-"""Of librdkafka, which then makes tokens that nobody has signed."""
+"""Of librdkafka, which then makes unsecured tokens."""
 
 
 def for_librdkafka(properties: Mapping[str, str]) -> dict[str, Any]:

@@ -185,7 +185,7 @@ def run_with(
 ) -> NoReturn:
     """Run a broker with these settings, and exit as it ended.
 
-    Raises InputError, after telling all others, where settings are wrong; else tells `notice`.
+    Raises InputError, after reporting all others, where settings are wrong; else prints `notice`.
     """
     stop_signals.end_at_once()
     from barnabas_kafka.settings.broker import BrokerSettings
@@ -205,7 +205,7 @@ def run_with(
         click.echo(notice, err=True)
     settings = BrokerSettings.from_mapping(given)
     supervision = _supervised(settings) if supervised else None
-    # Only now: a wrong setting is told without the server's imports.
+    # Only now: a wrong setting is reported without the server's imports.
     run_broker = load_server()
 
     raise SystemExit(run_broker(settings, ready_file=ready_file, supervision=supervision))
@@ -231,8 +231,8 @@ def default_data_directory(given: Mapping[str, str]) -> str | None:
 def load_server() -> Callable[..., int]:
     """Import the server; returns `run_broker`.
 
-    Hundreds of modules make no garbage, so that nobody looks for it meanwhile, and what they made
-    lives as long as the process, so that nobody looks at it afterwards.
+    Hundreds of modules make no garbage, so that the collector is off meanwhile, and what they made
+    lives as long as the process, so that it skips it afterwards.
     """
     gc.disable()
     from barnabas_broker.server.node.lifecycle import run_broker

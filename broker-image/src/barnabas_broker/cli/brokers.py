@@ -172,7 +172,7 @@ def safe_to_restart(
     """Ask brokers whether they may be restarted; exits with 0 if so, else with 1.
 
     Each is asked about itself alone: restart one at a time. What no waiting makes better, like a
-    partition with one replica, does not speak against it, and is told on standard error.
+    partition with one replica, does not count against it, and is listed on standard error.
     """
     verdicts = _verdicts(connection, ids, ports, may_restart, wait_s)
     for broker, verdict in verdicts.items():

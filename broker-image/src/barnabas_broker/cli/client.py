@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 DEFAULT_PORT = 9092
 DEFAULT_ADDRESS = f"localhost:{DEFAULT_PORT}"
-# Long enough for a busy broker, short enough that nobody wonders whether the command hangs.
+# Long enough for a busy broker, short enough that the command does not seem to hang.
 DEFAULT_TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 5.0
 PORTS = 1 << 16
@@ -152,9 +152,9 @@ class Connection:
     ) -> dict[str, Future[Result]]:
         """What became of orders that only the controller takes, by topic, once all are answered.
 
-        A broker that has not heard of a new controller yet names the old one, which refuses. Java's
+        A broker that does not know a new controller yet names the old one, which refuses. Java's
         AdminClient then looks for the controller again until its time is over; librdkafka leaves
-        that to whoever uses it. `ask` is called again with the topics that were refused so.
+        that to its caller. `ask` is called again with the topics that were refused so.
         """
         give_up_at = time.monotonic() + self.timeout_s
         pause = threading.Event()
@@ -178,7 +178,7 @@ class Connection:
             return future.result(self.timeout_s + 1)
 
     def answer(self, future: Future[Result]) -> Result:
-        """The same, where the broker's own words are all that is to be told."""
+        """The same, where the broker's own words are the whole message."""
         from confluent_kafka import KafkaException
 
         try:
@@ -192,7 +192,7 @@ class Connection:
     def knock(self) -> None:
         """Try the addresses once over plain TCP.
 
-        librdkafka goes on trying for as long as it is let; a mistyped port should be told at once.
+        librdkafka goes on trying for as long as it is let; a mistyped port should fail at once.
         """
         refused = []
         for address, (host, port) in self._addresses().items():

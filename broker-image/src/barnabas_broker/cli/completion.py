@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SHELLS = ("bash", "zsh", "fish")
 PROGRAM = "barnabas"
 VARIABLE = "_BARNABAS_COMPLETE"
-# Nobody waits longer for a key.
+# A completion that takes longer is useless.
 TIMEOUT_S = 2.0
 
 

@@ -217,8 +217,8 @@ def _pump_until(
 ) -> None:
     """The same, until the flag is set.
 
-    `printed` hears the next offset of each partition of which records were written. `ends` are the
-    open ends where these change while it reads.
+    `printed` is called with the next offset of each partition of which records were written. `ends`
+    are the open ends where these change while it reads.
     """
     from confluent_kafka import KafkaError
 

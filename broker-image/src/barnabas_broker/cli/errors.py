@@ -51,7 +51,7 @@ def similar(name: str, names: Iterable[str]) -> str:
 
 
 def end_without_reader() -> NoReturn:
-    """End quietly where nobody reads standard output any more, as `barnabas … | head` has it.
+    """End quietly when the reader of standard output has gone, as `barnabas … | head` has it.
 
     As SIGPIPE would end it, but after what has to be closed. What was not done by then is not done:
     the exit code is not 0.
@@ -78,7 +78,7 @@ def missing_package(error: ModuleNotFoundError) -> str | None:
 
 
 class Attempts:
-    """Several operations in one command: every one is tried and every failure is told.
+    """Several operations in one command: every one is tried and every failure is reported.
 
     with Attempts() as attempts:
         for name in names:

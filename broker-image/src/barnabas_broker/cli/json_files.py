@@ -18,7 +18,7 @@ Parsed = TypeVar("Parsed")
 def read_json(path: Path, parse: Callable[[str], Parsed]) -> Parsed:
     """What `parse` makes of a file; InputError with file and place where it is not as it should.
 
-    Where several things are wrong, all but the last are told before it is raised.
+    Where several things are wrong, all but the last are printed before it is raised.
     """
     try:
         with path.open("rb") as file:

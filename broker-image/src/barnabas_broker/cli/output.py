@@ -146,7 +146,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         table.add_column(column, justify=justify, overflow="fold", no_wrap=no_wrap)
     for row in rows:
         table.add_row(*(Text(cell_text(cell)) for cell in row))
-    with console.capture() as printed:  # Rich would end the program where nobody reads it.
+    with console.capture() as printed:  # Rich would end the program at a closed pipe.
         console.print(table)
     click.echo(printed.get(), nl=False)
 

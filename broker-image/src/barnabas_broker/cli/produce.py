@@ -54,7 +54,7 @@ class LineFormat:
         return headers, self.nullable(key), self.nullable(line)
 
     def _split(self, line: bytes, separator: bytes, what: str) -> tuple[bytes | None, bytes]:
-        """What stands before the separator and after it; nothing before one that is forgiven."""
+        """The parts before and after the separator; nothing before one that is forgiven."""
         first, found, rest = line.partition(separator)
         if found:
             return first, rest
@@ -69,7 +69,7 @@ class LineFormat:
         return name.decode(), self.nullable(value)
 
     def nullable(self, data: bytes | None) -> bytes | None:
-        """The data, or null where it is what stands for it."""
+        """The data, or null where it is the null marker."""
         return None if data == self.null_marker else data
 
 

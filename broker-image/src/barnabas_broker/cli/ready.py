@@ -26,8 +26,8 @@ RESPONSE_BYTES_MAX = 64 * 1024  # A broker's list of APIs takes less than one of
 def ask(address: str, timeout_s: float) -> int:
     """Return how many APIs the broker at `host:port` serves.
 
-    Raises CommandError, in one line, where nobody answers in time or what answers is no broker;
-    InputError where that is no address.
+    Raises CommandError, in one line, where the broker is unreachable in time or what answers is no
+    broker; InputError where that is no address.
     """
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():

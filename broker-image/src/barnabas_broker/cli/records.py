@@ -59,7 +59,7 @@ def as_text(message: Message, parts: Sequence[str], separator: bytes, null: byte
 
 
 def as_json(message: Message) -> bytes:
-    """Everything in a record as one line; what is no UTF-8 stands there as {"base64": …}."""
+    """Everything in a record as one line; what is no UTF-8 is shown as {"base64": …}."""
     kind, milliseconds = message.timestamp()
     record = {
         "topic": message.topic(),

@@ -1,4 +1,4 @@
-"""As whom tools come to ZooKeeper, and how protected: by what a broker is told it with (ADR 9)."""
+"""The credentials and TLS of tools for ZooKeeper: from the settings of a broker (ADR 9)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def tool_credentials(file: Path | None) -> Credentials:
 def writer_credentials(file: Path | None) -> Credentials:
     """The same for a tool that writes: who shows who it is owns what it creates.
 
-    As in Kafka's tools; nobody else reads a password then. Raises InputError.
+    As in Kafka's tools; then only the tool's principal reads a password. Raises InputError.
     """
     found, settings = _credentials(file)
     certificate = settings.given("zookeeper.ssl.keystore.location")

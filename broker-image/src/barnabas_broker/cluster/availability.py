@@ -1,8 +1,8 @@
-"""How partitions stand: what a roll asks before each step, and why some have no leader.
+"""Availability of partitions: what a roll asks before each step, and why some have no leader.
 
 A restart is at risk where it would take a partition below what its topic demands although waiting
 could prevent that: another replica is on its way back. Where no waiting helps, since a topic has no
-more replicas than it needs, the restart cannot be blamed; such partitions are told, too.
+more replicas than it needs, the restart cannot be blamed; such partitions are listed, too.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -22,7 +22,7 @@ Held = tuple[TopicPartition, PartitionState, int]
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """A partition, and what a restart means for it, or why nobody leads it."""
+    """A partition, and what a restart means for it, or why it has no leader."""
 
     tp: TopicPartition
     reason: str
@@ -98,7 +98,7 @@ def in_sync(broker_id: int, held: Iterable[Held], image: MetadataImage) -> InSyn
 
 
 def leaderless(image: MetadataImage) -> Iterator[Concern]:
-    """The partitions that nobody leads, and why, as far as this broker has heard.
+    """The partitions without a leader, and why, as far as this broker knows.
 
     A leader that is away leads nothing: no other one could be elected, for the election could not
     be written.

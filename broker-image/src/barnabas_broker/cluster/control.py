@@ -1,7 +1,7 @@
 """What a broker that is not the controller knows: the controller's requests, made into images.
 
 Kafka's `ReplicaManager.becomeLeaderOrFollower` and `ZkMetadataCache.updateMetadata`, as far as
-they decide. An older controller than the last one heard is refused, as is a request that was meant
+they decide. An older controller than the last one is refused, as is a request that was meant
 for an earlier registration of this broker (KIP-380). For partitions that lie here a state with an
 older leader epoch is never taken.
 
@@ -52,12 +52,12 @@ _SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _UNKNOWN_PARTITION = PartitionState(
     replicas=(), isr=(), leader=NO_LEADER, leader_epoch=-1, controller_epoch=-1
 )
-"""A partition below one that a broker has heard of, and of which it has not."""
+"""A partition below a known one, of which the broker has received nothing yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class FencingEpochs:
-    """Whom a broker listens to: the latest controller, and the epoch of its own registration."""
+    """The epochs that fence requests: the latest controller's, and this broker's own."""
 
     controller_epoch: int = 0
     broker_epoch: int = UNKNOWN_EPOCH
@@ -106,7 +106,7 @@ def with_metadata(
 def with_leadership(
     image: MetadataImage, request: LeaderAndIsrRequest, *, broker_id: int, configs: Configs
 ) -> tuple[MetadataImage, dict[TopicPartition, ErrorCode]]:
-    """The image after LeaderAndIsr, and an error for each partition that was told, or NONE.
+    """The image after LeaderAndIsr, and for each partition of the request an error, or NONE.
 
     INCONSISTENT_TOPIC_ID where another topic of that name is here, STALE_CONTROLLER_EPOCH where
     a later leader epoch is known, UNKNOWN_TOPIC_OR_PARTITION where this broker is no replica or
@@ -160,7 +160,7 @@ def _topic(
     name, topic_id = topic_state.topic_name, topic_state.topic_id
     known = image.topics.get(name)
     if known is not None and not known.is_same_as(topic_id):
-        known = None  # Deleted and made again, which we were not told.
+        known = None  # Deleted and created again without a request for either.
     before = () if known is None else known.partitions
     count = max(len(before), max(states, default=-1) + 1)
     partitions = [*before, *[_UNKNOWN_PARTITION] * (count - len(before))]
@@ -183,7 +183,7 @@ def _topic(
 
 
 def _newer(known: PartitionState, received: PartitionState, broker_id: int) -> PartitionState:
-    """What is told, unless the partition lies here and what is known of it is later."""
+    """The received state, unless the partition lies here and the known one is later."""
     if broker_id not in known.replicas or known.leader_epoch < received.leader_epoch:
         return received
     if (
@@ -191,7 +191,7 @@ def _newer(known: PartitionState, received: PartitionState, broker_id: int) -> P
         or known.partition_epoch > received.partition_epoch
     ):
         return known
-    # UpdateMetadata does not tell these, and in one leader epoch LeaderAndIsr tells them first.
+    # UpdateMetadata does not have these, and in one leader epoch LeaderAndIsr comes first.
     if received.replicas == known.replicas and not (received.adding or received.removing):
         return replace(
             received, adding=known.adding, removing=known.removing, recovering=known.recovering

@@ -1,7 +1,7 @@
 """Failure isolation: an error with one of several items is that item's, and the others go on.
 
 A request, a metadata update or a background task handles many partitions, groups or topics. Kafka
-answers the error of one of them with a code of its own, UNKNOWN_SERVER_ERROR for an unexpected one
+answers the error of one item with a code of its own, UNKNOWN_SERVER_ERROR for an unexpected one
 (`ReplicaManager`, `Errors.forException`), and serves the rest.
 """
 
@@ -55,7 +55,7 @@ def each_isolated(
     *,
     name: Callable[[Item], object] = lambda item: item,
 ) -> list[Failed[Item]]:
-    """Call `do` for every item, whatever it raises for one of them; returns those that failed.
+    """Call `do` for every item, whatever one raises; returns those that failed.
 
     Every failure is logged; `name` is how the log calls an item.
     """
@@ -75,7 +75,7 @@ def chain_isolated(
     *,
     name: Callable[[Item], object] = lambda item: item,
 ) -> Iterator[Result]:
-    """What `give` gives for every item, whatever it raises for one of them; as `each_isolated`."""
+    """The result of `give` for every item, whatever one raises; as `each_isolated`."""
     for item in items:
         try:
             yield from give(item)
@@ -84,5 +84,5 @@ def chain_isolated(
 
 
 def call_isolated(steps: Iterable[Callable[[], object]], doing: str, subject: object) -> None:
-    """Call every step of something, whatever one of them raises."""
+    """Call every step of something, whatever one raises."""
     each_isolated(steps, lambda step: step(), doing, name=lambda _: subject)

@@ -100,7 +100,7 @@ class TopicImage:
     announced: int | None = None
 
     def is_same_as(self, id_: UUID) -> bool:
-        """Whether a topic of this name and that id is this one: the zero id tells nothing."""
+        """Whether a topic of this name and that id is this one: the zero id matches any."""
         return self.id == id_ or ZERO_UUID in (self.id, id_)
 
     @property
@@ -113,7 +113,7 @@ class TopicImage:
         return self.partitions[partition] if 0 <= partition < len(self.partitions) else None
 
     def with_offline_of(self, known: "TopicImage | None") -> "TopicImage":
-        """The topic, read anew, with the replicas that were known not to be usable."""
+        """The topic, as read again, with the replicas that were known not to be usable."""
         if known is None or known.id != self.id:
             return self
         partitions = list(self.partitions)
@@ -137,7 +137,7 @@ class MetadataImage:
     credentials, which must not be shown. `quota_configs` has the quotas of clients and addresses,
     those of users among them. `partial` are the topics that are not fully announced.
     `memo` is for what others work out from an image and want to keep for as long as it is the
-    current one; each image starts without. `lineage` tells what differs from the images before.
+    current one; each image starts without. `lineage` has the differences from the images before.
     """
 
     cluster_id: str
@@ -207,7 +207,7 @@ class MetadataImage:
                 yield TopicPartition(topic.name, number)
 
     def leaderless(self) -> Iterator[tuple[TopicPartition, PartitionState]]:
-        """The partitions that nobody leads."""
+        """The partitions without a leader."""
         for topic in self.topics.values():
             for number, state in enumerate(topic.partitions):
                 if state.leader == NO_LEADER:

@@ -1,8 +1,8 @@
-"""What each image changed in the one before it, so that nobody has to compare all of both.
+"""What each image changed in the one before it, which saves comparing both.
 
-Whoever follows the image (replicas, coordinators, the channels to other brokers) wants to know
-which partitions differ from the image that he took last. Among thousands of topics looking for them
-costs more than all that is done about them. So each image knows the last steps that led to it.
+A listener to images (replicas, coordinators, the channels to other brokers) needs the partitions
+that differ from the image that it took last. Among thousands of topics looking for them costs more
+than all that is done about them. So each image knows the last steps that led to it.
 
 Invariant: of two images of which one descends from the other by noted steps, topics and partitions
 that no step names are the same objects. An image made in another way has no steps, and is compared
@@ -24,7 +24,7 @@ than the comparison. It bounds what the steps hold."""
 
 
 class Lineage:
-    """The steps to one image, each with the image it began at; `image` stands for this one.
+    """The steps to one image, each with the image it began at; `image` is this one.
 
     It is an object of its own so that an image does not keep all those before it.
     """

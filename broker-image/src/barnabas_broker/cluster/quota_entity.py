@@ -28,7 +28,7 @@ IP_QUOTAS: Final = (CONNECTION_CREATION_RATE,)
 
 
 class Default(Enum):
-    """The name of the entity that stands for all those without quotas of their own."""
+    """The name of the entity of all those without quotas of their own."""
 
     DEFAULT = "<default>"
 

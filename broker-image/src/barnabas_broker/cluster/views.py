@@ -2,7 +2,7 @@
 
 Kafka's rules (`ZkMetadataCache.getPartitionMetadata`): a partition whose leader is unknown or not
 alive is LEADER_NOT_AVAILABLE; one whose leader is alive, but not on the listener of the client,
-is LISTENER_NOT_FOUND. Both are told with leader -1, so that a client waits and asks again.
+is LISTENER_NOT_FOUND. Both come with leader -1, so that a client waits and asks again.
 """
 
 from collections.abc import Mapping

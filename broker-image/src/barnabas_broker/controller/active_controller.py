@@ -1,9 +1,9 @@
 """The controller of others at its store: hands events to the core, and performs what it commands.
 
 Everything here happens in the controller's thread, one event after the other. What is decided is
-decided in `core`; what brokers are to be told of it is `view`, which
-`server.peers.controller_channel_manager` tells them. Nothing here waits for another broker: what
-has come of it arrives as an event of its own.
+decided in `core`; the target state of all brokers is `view`, which
+`server.peers.controller_channel_manager` sends. Nothing here waits for another broker: its
+response arrives as an event of its own.
 """
 
 from collections.abc import Iterable

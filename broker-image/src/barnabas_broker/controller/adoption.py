@@ -1,4 +1,4 @@
-"""Topics found on disk that the coordination data does not know: what to make of them.
+"""Topics found on disk that the coordination data does not know, and their adoption.
 
 An Apache broker's data directory holds its topics' logs and ids, but the topics themselves were
 in its ZooKeeper. Opened by an embedded broker they become topics of this broker: with the id in

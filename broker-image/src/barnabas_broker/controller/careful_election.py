@@ -71,8 +71,8 @@ class Ends:
     ) -> LeaderAndIsr | None:
         """The replica with the longest log as leader, alone in sync; None while one is missing.
 
-        Of logs as long the first in the order of preference. Nobody, too, while the longest is not
-        among `live`.
+        Among equally long logs the first in the order of preference. None, too, while the longest
+        is not among `live`.
         """
         if self.missing(replicas):
             return None

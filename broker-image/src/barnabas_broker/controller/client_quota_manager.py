@@ -85,6 +85,6 @@ class ClientQuotaManager:
 
 
 def _users(entity: QuotaEntity) -> list[str]:
-    """The user whose settings an entity's quotas stand among."""
+    """The user whose settings hold an entity's quotas."""
     user = entity.user
     return [user] if isinstance(user, str) and entity.client_id is None else []

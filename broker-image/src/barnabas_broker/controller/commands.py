@@ -1,8 +1,8 @@
 """What the controller's core wants done: writes, reads, the next image, and the answer.
 
 A transition (`transitions`) yields one command at a time and is resumed with its result, or with
-the error that it met. It can therefore be read from top to bottom, and each write stands where it
-has to stand among the others. Whoever performs commands (`active_controller`) decides nothing.
+the error that it met. It can therefore be read from top to bottom, and each write is where it
+belongs among the others. The performer of commands (`active_controller`) decides nothing.
 """
 
 from collections.abc import Collection, Generator, Hashable, Mapping, Sequence
@@ -33,8 +33,8 @@ class WriteEach(NamedTuple):
     """Commit each group of operations, fenced by the controller epoch; one refused holds back none.
 
     Result: the groups that the store refused, and why. KafkaError where nothing can be written at
-    all: NOT_CONTROLLER where another controller has followed, UNKNOWN_SERVER_ERROR where nobody can
-    tell what has been written.
+    all: NOT_CONTROLLER where another controller has followed, UNKNOWN_SERVER_ERROR where it is
+    unknown what has been written.
     """
 
     groups: Mapping[Any, Sequence[Operation]]
@@ -71,8 +71,8 @@ class ReadExisting(NamedTuple):
 class ReadTopics(NamedTuple):
     """Read topics with their partitions and settings, all that there are where no names are given.
 
-    To `watch` is to hear of the next change of each assignment. Result: a `StoredTopics`; topics
-    that cannot be read are logged and left out.
+    To `watch` is to be notified of the next change of each assignment. Result: a `StoredTopics`;
+    topics that cannot be read are logged and left out.
     """
 
     names: Collection[str] | None = None
@@ -80,22 +80,22 @@ class ReadTopics(NamedTuple):
 
 
 class ReadBrokers(NamedTuple):
-    """Read the registrations, and hear of the next change. Result: by id."""
+    """Read the registrations, and watch for the next change. Result: by id."""
 
 
 class ReadDeletionMarks(NamedTuple):
-    """Read which topics somebody wants gone. Result: their names."""
+    """Read which topics are marked for deletion. Result: their names."""
 
 
 class ReadIsrChanges(NamedTuple):
-    """Read what leaders say they have written themselves, and hear of more.
+    """Read the notifications of states that leaders have written themselves, and watch for more.
 
     Result: the partitions, and the paths of the notifications; those that cannot be read name none.
     """
 
 
 class ReadLogDirEvents(NamedTuple):
-    """Read which brokers say that their log directories have changed, and hear of more.
+    """Read the notifications of brokers whose log directories have changed, and watch for more.
 
     Result: the brokers, and the paths of the notifications.
     """
@@ -116,11 +116,11 @@ class ReadProducerIdBlock(NamedTuple):
 
 
 class ReadAllAgain(NamedTuple):
-    """Have everything read again soon: somebody else wrote where nobody else should."""
+    """Have everything read again soon: another client wrote what only the controller writes."""
 
 
 class Publish(NamedTuple):
-    """Make an image the current one, from which all brokers are told what concerns them.
+    """Make an image the current one, and send each broker what concerns it.
 
     Result: the topics of which this broker could not do what the image says, and why.
     """
@@ -129,7 +129,7 @@ class Publish(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The transition is over; this goes to whoever asked for it."""
+    """The transition is over; this goes to its requester."""
 
     value: Any
 

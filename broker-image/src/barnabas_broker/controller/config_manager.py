@@ -191,7 +191,7 @@ class ConfigManager:
         znode = ConfigZnode.for_broker(key)
         with self._metadata.reading():
             operations = writes.change_config(self._metadata.store, znode, encoded, now_ms=now_ms)
-        # Listeners look at the settings when the image changes, so these come first; a store that
+        # Listeners read the settings when the image changes, so these come first; a store that
         # fails takes no more writes, and the settings go back with it.
         settings_before, self.settings = self.settings, settings
         try:

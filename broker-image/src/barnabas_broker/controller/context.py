@@ -58,7 +58,7 @@ class ControllerSettings(Protocol):
 class ControllerContext:
     """The state of the core. `epoch` is that of this controller, 0 while it is none.
 
-    `stale` says that a write has failed so that nobody knows what is in the store, and not
+    `stale` says that a write has failed with an unknown outcome, and not
     everything has been read again since.
     """
 
@@ -72,10 +72,10 @@ class ControllerContext:
     stopping: frozenset[int] = frozenset()
     #: whether no other broker can be a member of the cluster
     alone: bool = False
-    #: topics on their way out, and who has not confirmed yet that nothing is left of them
+    #: topics being deleted, and the brokers that have not confirmed it yet
     deleting: dict[str, TopicImage] = field(default_factory=dict)
     unconfirmed: dict[str, set[int]] = field(default_factory=dict)
-    #: those of them whose logs this broker has not deleted: it reports it later, or only its
+    #: those topics whose logs this broker has not deleted: it reports it later, or only its
     #: restart tries again
     undeleted: set[str] = field(default_factory=set)
     #: brokers whose replica of a partition cannot be used, for its log directory
@@ -94,7 +94,7 @@ class ControllerContext:
         self.deleting = {}
         self.unconfirmed = {}
         self.undeleted = set()
-        self.offline = {}  # All are told everything by the next controller, and answer.
+        self.offline = {}  # The next controller sends each broker everything, and each answers.
         self.asked = {}
         self.ends = {}
         self.unsettled = {}
@@ -152,11 +152,11 @@ class ControllerContext:
         return frozenset(self.image.brokers) - self.stopping
 
     def eligible_for(self, tp: TopicPartition) -> frozenset[int]:
-        """Those of them whose replica of a partition, if they have one, can be used."""
+        """Those brokers whose replica of a partition, if they have one, can be used."""
         return self.eligible - self.offline.get(tp, frozenset())
 
     def electable_for(self, tp: TopicPartition) -> frozenset[int]:
-        """Those of them that may be elected in order: nobody while replicas are asked."""
+        """Those brokers that may be elected in order: none while replicas are asked."""
         return frozenset() if self.waits(tp) else self.eligible_for(tp)
 
     # --- careful elections
@@ -201,7 +201,7 @@ class ControllerContext:
         return self.index.names
 
     def leaderless(self) -> dict[TopicPartition, PartitionState]:
-        """The partitions that nobody leads."""
+        """The partitions without a leader."""
         self.index.follow(self.image)
         found = {tp: self.image.partition(tp) for tp in self.index.leaderless}
         return {tp: state for tp, state in found.items() if state is not None}

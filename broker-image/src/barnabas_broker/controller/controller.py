@@ -4,7 +4,7 @@ Each public method takes a request apart, hands an event to the core or asks the
 it (`configs`, `adoption`), and answers for each part of the request. It decides nothing itself.
 
 Every broker has one. With a store of its own it is the controller for good; at a shared store it
-stands for election: it is the active controller (`active`), or a member (`member`) while another
+runs for controller: it is the active controller (`active`), or a member (`member`) while another
 broker is. Calls block for as long as the store takes, so one thread
 makes all of them (`server.control.controller_thread`).
 """
@@ -139,7 +139,7 @@ class Controller:
         self._metadata.add_listener(listener)
 
     def remove_listener(self, listener: Listener) -> None:
-        """Tell it of no more changes."""
+        """Call it for no more changes."""
         self._metadata.remove_listener(listener)
 
     def start(self, *, cluster_id: str | None, now_ms: int) -> MetadataImage:
@@ -221,7 +221,7 @@ class Controller:
 
     @property
     def view(self) -> TargetState | None:
-        """What all brokers are to be told, None where another broker tells them."""
+        """The target state of all brokers, None where another broker sends it."""
         return self.active.view if self._shared and self.is_active else None
 
     @property
@@ -293,11 +293,11 @@ class Controller:
         return write_in_sync(self._store, tp, wanted, now_ms=now_ms)
 
     def notify_controller(self, partitions: Collection[TopicPartition], *, now_ms: int) -> None:
-        """Have the controller, which may be this one, hear of what was written so."""
+        """Notify the controller, which may be this one, of what was written so."""
         notify_controller(self._store, partitions, now_ms=now_ms)
 
     def contest(self, *, now_ms: int) -> bool:
-        """Stand for election; the winner is the active controller, the others are members.
+        """Run for controller; the winner is the active controller, the others are members.
 
         Returns whether this broker has been elected, and has everything yet to watch.
 
@@ -349,7 +349,7 @@ class Controller:
             self._act_on(steps, ZnodeChanges(None) if begun else changes, now_ms)
         steps.raise_first()
         if paths is None:
-            # A write that failed meanwhile, and whose error was an answer to somebody, counts on.
+            # A write that failed meanwhile, and whose error answered a request, counts on.
             self._metadata.mended(failures)
 
     @property
@@ -507,7 +507,7 @@ class Controller:
     def auto_create(
         self, names: Sequence[str], *, admit: Admit = admit_all, principal: Principal, now_ms: int
     ) -> list[CreatedTopic]:
-        """Create topics that somebody asked about, with the settings that such topics get."""
+        """Create topics that a request named, with the settings that such topics get."""
         wanted = [automatic_topic(name, self.settings) for name in names]
         return self.create_topics(wanted, admit=admit, principal=principal, now_ms=now_ms)
 

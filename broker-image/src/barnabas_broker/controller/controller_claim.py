@@ -22,7 +22,7 @@ from barnabas_broker.zk.znodes import BrokerZnode, ControllerEpochZnode, Control
 from barnabas_zookeeper.errors import BadVersionError, NodeExistsError, NoNodeError
 
 ELECTION_TRIES_MAX = 10
-"""Each lost race means that somebody else came or went meanwhile; this many mean a broken store."""
+"""Each lost race means that another broker came or went; this many mean a broken store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class ControllerClaim:
 def contest(store: CoordinationStore, *, broker_id: int, now_ms: int) -> ControllerClaim | None:
     """Become the controller, or find that this session is; None where another one is.
 
-    Raises CoordinationError where nobody can tell.
+    Raises CoordinationError where the outcome is unknown.
     """
     for _ in range(ELECTION_TRIES_MAX):
         holder = _holder(store)

@@ -1,7 +1,7 @@
 """The controller's core: what it does upon each event, without I/O, a clock or another thread.
 
 Kafka's `KafkaController.process`, one event after the other. `handle` takes an event and returns
-the next command; whoever performs it hands the result back as an event. A transition ends with
+the next command; its performer hands the result back as an event. A transition ends with
 Answer or by an error, and only then does the next one begin, so that no decision is taken on half
 of another one.
 
@@ -100,7 +100,7 @@ class ControllerCore:
     def handle(self, event: Event) -> Command | Answer:
         """What is to be done next. An event that the table does not list fails.
 
-        Raises the error that ends a transition, for whoever asked for it.
+        Raises the error that ends a transition, for its requester.
         """
         if isinstance(event, Performed):
             return self._go_on(lambda running: running.send(event.result))
@@ -112,7 +112,7 @@ class ControllerCore:
         return self._go_on(next)
 
     def abandon(self) -> None:
-        """Nobody performs commands any more: what is under way has not happened."""
+        """Commands are performed no more: what is in flight has not happened."""
         if self._running is not None:
             self._running.close()
             self._running = None

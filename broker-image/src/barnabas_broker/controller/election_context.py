@@ -36,7 +36,7 @@ class ElectionContext:
 
     `registered` has the registration epochs of brokers, where they are transactions of the store
     that has the partitions' states too. `offline` are brokers whose log directory with a replica
-    takes nothing. `doubtful` are brokers of which nobody knows whether the ISRs are without them
+    takes nothing. `doubtful` are brokers of which it is unknown whether the ISRs are without them
     since they came: they have said that they were not stopped in order.
     """
 

@@ -6,7 +6,7 @@ order of preference. Where none is alive the partition waits, leaderless, unless
 an unclean election: then any replica alive may lead, and what only the others had is lost.
 
 Every change takes the next leader epoch, and the changed state names the controller epoch it was
-decided in. None from an election means that nobody can be elected: the state stays as it is.
+decided in. None from an election means that no replica can be elected: the state stays as it is.
 
 A controller whose own process has just started gives the partitions that its broker leads a new
 epoch, too. Apache's, finding the leader alive, would keep the old one; but a start is also the
@@ -46,7 +46,7 @@ class LiveBrokers:
     what they were then, and had then, is over. `doubtful` are alive and have said that they were
     not stopped in order: what they had synced they still have, and perhaps not the rest. `careful`
     says that no sole in-sync replica among those is elected before others were asked
-    (`careful_election`), unless one of them is `silent`: alive, and of a kind that cannot answer.
+    (`careful_election`), unless one is `silent`: alive, and of a kind that cannot answer.
     """
 
     brokers: Collection[int]
@@ -67,7 +67,7 @@ class LiveBrokers:
         return frozenset(self.brokers) - frozenset(self.stopping)
 
     def is_careful_about(self, replicas: Collection[int], isr: tuple[int, ...]) -> bool:
-        """Whether nobody of `isr` is to be elected before all `replicas` have been asked."""
+        """Whether no replica of `isr` may be elected before all `replicas` have been asked."""
         return (
             self.careful
             and len(isr) == 1
@@ -113,17 +113,17 @@ def settle(
     """What must become of a partition given who is there; None where it is in order.
 
     A leader that is alive leads on; who is not alive leaves the in-sync replicas, and so does who
-    restarted, unless nobody else is left. Without a leader alive there is an offline election, and
-    where that finds nobody the partition has none. Then all that were in sync remain on record:
-    none of them could fall behind without a leader.
+    restarted, unless no other one is left. Without a leader alive there is an offline election, and
+    where that elects none the partition has no leader. Then all that were in sync remain on record:
+    none could fall behind without a leader.
 
     A leader that restarted leads on, if at all, in a new epoch: of what it had written and not
     synced others may have more, in the same epoch, and would never notice (KIP-380 for restarts
     that a controller sees; Apache's next controller keeps the epoch of those it did not see).
 
     Who restarted and is doubtful leaves the in-sync replicas also where those that are left are
-    away: the partition waits for them. Apache's brokers say nothing of how they ended, and nobody
-    doubts them. Where all would leave, all stay, or with a careful election the last of them: then
+    away: the partition waits for them. Apache's brokers do not report how they ended, and are not
+    doubted. Where all would leave, all stay, or with a careful election the last one: then
     it does not matter which, for all replicas are asked.
     """
     doubted = frozenset(present.restarted).intersection(present.doubtful)
@@ -258,7 +258,7 @@ def without_replica(
 ) -> LeaderAndIsr | None:
     """The state after a replica has gone offline; None where it was not in sync.
 
-    The last replica in sync stays on record, though nobody leads: only it has everything.
+    The last replica in sync stays on record, though it does not lead: only it has everything.
     """
     if broker not in state.isr:
         return None

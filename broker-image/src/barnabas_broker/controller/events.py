@@ -35,7 +35,7 @@ class AlterPartitionReceived(NamedTuple):
 
 
 class ControlledShutdown(NamedTuple):
-    """A broker is about to stop. Answer: the partitions that it leads and nobody else can."""
+    """A broker is about to stop. Answer: the partitions that it leads and no other one can."""
 
     broker: int
     broker_epoch: int
@@ -61,7 +61,7 @@ class PartitionCreation(NamedTuple):
 
 
 class AllocateProducerIds(NamedTuple):
-    """A broker needs a block of producer ids above `above`. Answer: the first of them.
+    """A broker needs a block of producer ids above `above`. Answer: the first id.
 
     `broker_epoch` is None where a broker claims for itself, which it may without a controller.
     """
@@ -167,7 +167,7 @@ class LogEndsReceived(NamedTuple):
 
 
 class TopicDeletionStopReplicaResponseReceived(NamedTuple):
-    """A broker has heard that topics are on their way out; some it could not delete."""
+    """A broker has received which topics are being deleted; some it could not delete."""
 
     broker: int
     deleting: Mapping[str, TopicImage]

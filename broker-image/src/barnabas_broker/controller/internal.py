@@ -11,15 +11,15 @@ from barnabas_kafka.settings.definitions import Key
 
 
 def automatic_topic(name: str, settings: BrokerSettings) -> NewTopic:
-    """The topic that comes into being because somebody asked about it.
+    """The topic that is created because a request named it.
 
     Internal topics are compacted, and have counts and settings of their own (`offsets.topic.…`,
     `transaction.state.log.…`); all others get the broker's defaults.
 
     A broker that keeps its own coordination data is the only one there will ever be: where nothing
-    else was asked for, it holds the only replica of offsets and transactions. Among several brokers
-    too few of them fail the creation, as in Kafka, or these would stay where the first broker came
-    up.
+    else was asked for, it holds the only replica of offsets and transactions. With several brokers
+    too few live ones fail the creation, as in Kafka, or these would stay where the first broker
+    came up.
     """
     if name == GROUP_METADATA_TOPIC:
         return NewTopic(

@@ -1,7 +1,7 @@
 """Commits the writes of many partitions so that a refused one does not hold back the others.
 
 ZooKeeper applies a multi as a whole or not at all, and a controller that puts all partitions of an
-election into one is stopped by a single znode that somebody has deleted. Apache's controller sends
+election into one is stopped by a single deleted znode. Apache's controller sends
 its writes one by one in a pipeline instead (`KafkaZkClient.updateLeaderAndIsr`), and retries those
 that were refused.
 """
@@ -108,7 +108,7 @@ def _outdated(
 
 
 def _halves(batch: dict[Key, Sequence[Operation]]) -> list[dict[Key, Sequence[Operation]]]:
-    """For what only a transaction tells, such as a missing right."""
+    """For errors of the whole transaction only, such as a missing right."""
     half = len(batch) // 2
     entries = iter(batch.items())
     return [dict(islice(entries, half)), dict(entries)]

@@ -16,7 +16,7 @@ from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 
 TOPIC_IDS_SINCE = 2
-"""From this version of AlterPartition on, topics are by id and INELIGIBLE_REPLICA may be told."""
+"""From this version of AlterPartition on, topics are by id and INELIGIBLE_REPLICA exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class InSyncChange:
     broker_epochs: Mapping[int, int] = field(default_factory=dict)
 
     def outdated(self, image: MetadataImage) -> frozenset[int]:
-        """The replicas that have registered again since the leader heard them (KIP-903)."""
+        """The replicas that have registered again since their last fetch (KIP-903)."""
         registered = {broker: image.brokers.get(broker) for broker in self.broker_epochs}
         return frozenset(
             broker

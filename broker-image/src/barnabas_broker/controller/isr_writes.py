@@ -1,9 +1,9 @@
 """In-sync replicas that leaders write themselves, as brokers before 2.7-IV2 do.
 
-A leader writes the state of its partition provided that nobody has written it since, tells in a
+A leader writes the state of its partition provided that it is unchanged, names in a
 notification which partitions it has written, and the controller reads those again (Kafka's
-`ReplicationUtils`, `KafkaZkClient.propagateIsrChanges`). Whoever writes meanwhile by an older
-version of the state is refused by the store, and reads it again.
+`ReplicationUtils`, `KafkaZkClient.propagateIsrChanges`). The store refuses a write by an older
+version of the state, and the writer reads it again.
 """
 
 import logging
@@ -36,7 +36,7 @@ def write_in_sync(
     """Write a state whose partition epoch is the one that it follows on; the state it is then.
 
     Raises KafkaError INVALID_UPDATE_VERSION where another one has been written, and
-    CoordinationError where nobody can tell: it may be asked for again then.
+    CoordinationError where the outcome is unknown: it may be asked for again then.
     """
     znode = PartitionStateZnode(tp.topic, tp.partition)
     state = stored(wanted)

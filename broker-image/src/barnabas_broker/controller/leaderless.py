@@ -1,4 +1,4 @@
-"""Telling of partitions that have lost their leaders, in the words of whoever looks at the log."""
+"""Log lines for partitions that have lost their leaders."""
 
 import logging
 from collections.abc import Collection, Iterable, Iterator
@@ -37,6 +37,6 @@ def log_leaderless(concerns: Iterable[Concern]) -> None:
 
 
 def shown(partitions: Collection[TopicPartition]) -> str:
-    """The first of them by name, and how many there are."""
+    """The first ones by name, and how many there are."""
     names = ", ".join(f"{tp.topic}-{tp.partition}" for tp in islice(partitions, SHOWN_MAX))
     return f"{names} ({len(partitions)})"

@@ -26,7 +26,7 @@ from barnabas_zookeeper.errors import NoNodeError
 _log = logging.getLogger(__name__)
 
 OnMalformed = Callable[[MalformedZnodeError], None]
-"""Told of what cannot be read."""
+"""Called with what cannot be read."""
 
 
 def _give_up(error: MalformedZnodeError) -> None:
@@ -45,7 +45,7 @@ def load_partition_states(
     *,
     on_malformed: OnMalformed = _give_up,
 ) -> dict[int, StoredState | None]:
-    """The state of each partition, None where there is none yet; unreadable ones are told."""
+    """The state of each partition, None where there is none yet; unreadable ones are reported."""
     znodes = [PartitionStateZnode(topic, partition) for partition in partitions]
     found = store.get_many([znode.path for znode in znodes])
     states = {}
@@ -91,7 +91,7 @@ def load_configs(
 def load_brokers(
     store: CoordinationStore, *, on_malformed: OnMalformed = _give_up
 ) -> dict[int, BrokerRegistration]:
-    """The brokers that are registered, by id; those that cannot be read are left out, and told."""
+    """The registered brokers, by id; unreadable registrations are left out and reported."""
     ids = sorted(int(name) for name in store.children(BrokerZnode.ROOT) if name.isdecimal())
     znodes = [BrokerZnode(number) for number in ids]
     found = store.get_many([znode.path for znode in znodes])
@@ -108,7 +108,7 @@ def load_brokers(
 def load_topics(
     store: CoordinationStore, names: Iterable[str], *, on_malformed: OnMalformed = _give_up
 ) -> dict[str, StoredTopic]:
-    """Those of these topics that there are, by name; what cannot be read is left out, and told.
+    """Those topics that exist, by name; unreadable ones are left out and reported.
 
     However many they are, that takes three rounds: all assignments, all states, all settings.
     """

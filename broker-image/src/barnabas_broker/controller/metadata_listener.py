@@ -1,7 +1,7 @@
 """What a broker does as a member of a cluster that another broker controls: it obeys.
 
 `cluster.control` says what an image becomes by a request of the controller; here the image is
-published, and the settings of topics that are new are read, which the controller does not tell.
+published, and the settings of new topics are read, which the controller does not send.
 """
 
 import logging
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class MetadataListener:
-    """Obeys controllers in the order of their epochs. `epochs` is whom it listens to."""
+    """Obeys controllers in the order of their epochs; `epochs` fences the requests."""
 
     def __init__(self, metadata: MetadataStore, *, broker_id: int) -> None:
         self.epochs = FencingEpochs()

@@ -46,10 +46,10 @@ _log = logging.getLogger(__name__)
 
 
 class MetadataStore:
-    """The store, the image of what is in it, and those who want to hear of changes.
+    """The store, the image of what is in it, and the listeners to its changes.
 
     `controller_claim` is None until the controller is elected; `stale` says that a write failed in
-    a way after which the image may differ from the store, and everything must be read anew.
+    a way after which the image may differ from the store, and everything must be read again.
     """
 
     def __init__(self, store: CoordinationStore) -> None:
@@ -87,7 +87,7 @@ class MetadataStore:
         self._listeners.append(listener)
 
     def remove_listener(self, listener: Listener) -> None:
-        """Tell it of no more changes."""
+        """Call it for no more changes."""
         self._listeners.remove(listener)
 
     def commit(
@@ -107,8 +107,8 @@ class MetadataStore:
         `configured` are topics of which only the settings do, `users` those whose settings do,
         `quotas` those whose quotas do.
         Returns what listeners could not do. Raises KafkaError, having logged why, where nothing
-        was written or nobody can tell: NOT_CONTROLLER when another controller has followed,
-        TOPIC_ALREADY_EXISTS when somebody else was quicker, else UNKNOWN_SERVER_ERROR.
+        was written or the outcome is unknown: NOT_CONTROLLER when another controller has followed,
+        TOPIC_ALREADY_EXISTS when another client was quicker, else UNKNOWN_SERVER_ERROR.
         """
         if not operations:
             return {}
@@ -203,7 +203,7 @@ class MetadataStore:
         return _refusal(error)
 
     def publish(self, image: MetadataImage) -> Failures:
-        """Make `image` the current one and tell the listeners; returns what they could not do."""
+        """Make `image` the current one and call the listeners; returns what they could not do."""
         before, self.image = self.image, image
         failures: dict[str, KafkaError] = {}
 

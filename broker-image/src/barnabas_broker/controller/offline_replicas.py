@@ -3,9 +3,9 @@
 Kafka's `ControllerContext.replicasOnOfflineDirs`. A broker answers LeaderAndIsr for each partition
 with KAFKA_STORAGE_ERROR where its log directory takes nothing, and says NONE when it does again.
 A broker whose directories have changed leaves a note in /log_dir_event_notification, upon which
-it is asked about everything; one that registers again is asked anyway, and begins anew.
+it is asked about everything; one that registers again is asked anyway.
 
-An answer counts only for the leader epoch that it was given in: in a later one the broker is told,
+An answer counts only for the leader epoch that it was given in: in a later one the broker is asked,
 and answers, once more. So two replicas that can each be done without are not both left out by
 answers to one state.
 """

@@ -59,7 +59,7 @@ class OwnRegistration:
             self._store.commit([SetData(self._znode.path, data, stat.version)], now_ms=now_ms)
 
     def is_lost(self) -> bool:
-        """Whether it is gone, or somebody else's; watches it."""
+        """Whether it is gone, or another session's; watches it."""
         self._store.watch(self._znode.path, Watch.DATA)
         stat = self._store.exists(self._znode.path)
         return stat is None or stat.ephemeral_owner != self._store.session

@@ -4,7 +4,7 @@ The aims (Kafka's `AdminUtils`, KIP-36): replicas are spread evenly over brokers
 replicas of the partitions that one broker leads are spread over the other brokers; where racks
 are known, the replicas of a partition lie in as many racks as there can be.
 
-Leaders go round the list of brokers from `start_index`. Followers stand at a distance behind
+Leaders go round the list of brokers from `start_index`. Followers are at a distance behind
 their leader that grows by one each time the list has been gone round, so that the same set of
 brokers does not hold the same partitions over and over. With racks the list takes one broker of
 each rack in turn.

@@ -69,7 +69,7 @@ class Component(NamedTuple):
 
 
 def entity_of(parts: Parts) -> QuotaEntity:
-    """Whom a request means; raises KafkaError INVALID_REQUEST."""
+    """The entity in a request; raises KafkaError INVALID_REQUEST."""
     if not parts:
         raise _invalid("Invalid empty client quota entity")
     named: dict[str, Name] = {}

@@ -62,7 +62,7 @@ def advance(
     """The next state of a partition under an assignment: moved if it can be, else on the way.
 
     Replicas that are in neither are in sync no longer. The leader epoch is the next one, so that
-    all replicas hear of it. `live` are the brokers that may lead.
+    all replicas receive it. `live` are the brokers that may lead.
     """
     staying = target(assignment)
     in_sync = tuple(broker for broker in state.isr if broker in assignment.replicas)

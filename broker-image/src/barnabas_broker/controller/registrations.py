@@ -11,7 +11,7 @@ _log = logging.getLogger(__name__)
 
 
 def counts_as_away(error: MalformedZnodeError) -> None:
-    """Log it: nobody can reach a broker whose registration says nothing."""
+    """Log it: a broker with an empty registration cannot be reached."""
     _log.error("Malformed znode: %s; treating the broker as not registered", error)
 
 

@@ -5,7 +5,7 @@ cluster's identity, claim `/controller` with the next controller epoch, finish o
 that were asked for, give ids to topics from before there were any, and elect a leader for each
 partition. A crash on the way leaves what the next start completes.
 
-A broker at a shared store joins first, and stands for election when it is registered
+A broker at a shared store joins first, and runs for controller when it is registered
 (`controller.active_controller`).
 """
 
@@ -53,7 +53,7 @@ from barnabas_zookeeper.errors import NodeExistsError, NoNodeError
 _log = logging.getLogger(__name__)
 
 PARENT_TRIES_MAX = 100
-"""Each lost race means that another new broker made some of them; they are not that many."""
+"""Each lost race means that another new broker created some; they are not that many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,8 @@ def take_over(
     """Make `broker_id` the controller of a store that is its own.
 
     `cluster_id` is the one in meta.properties, None for new directories. Raises CoordinationError
-    where the store belongs to another cluster, MalformedZnodeError where it holds what nobody can
-    read.
+    where the store belongs to another cluster, MalformedZnodeError where it holds unreadable
+    data.
     """
     make_parents(store, now_ms=now_ms)
     identity = identify(store, cluster_id, random, found_new=True, now_ms=now_ms)
@@ -109,7 +109,7 @@ def missing_feature(store: CoordinationStore) -> list[Operation]:
 
 
 def make_parents(store: CoordinationStore, *, now_ms: int) -> None:
-    """Make the znodes that brokers expect to be there, whoever else is at it."""
+    """Create the parent znodes that brokers expect; other brokers may do so at the same time."""
     for _ in range(PARENT_TRIES_MAX):
         parents = missing_parents(store, [*PERSISTENT_PATHS, "/cluster"])
         if not parents:

@@ -10,7 +10,7 @@ _log = logging.getLogger(__name__)
 
 
 class Steps:
-    """Takes steps and keeps the first failure for whoever retries them."""
+    """Takes steps and keeps the first failure for the caller that retries them."""
 
     def __init__(self) -> None:
         self._first: Exception | None = None

@@ -59,7 +59,7 @@ class StoredTopics(NamedTuple):
 class TopicZnodes(NamedTuple):
     """Which znodes there are of a topic: its own and those below, children first, and two more.
 
-    `marked` is whether somebody wants it gone, `configured` whether settings have a znode.
+    `marked` is whether it is marked for deletion, `configured` whether settings have a znode.
     """
 
     paths: tuple[str, ...]

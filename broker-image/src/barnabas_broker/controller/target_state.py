@@ -1,7 +1,7 @@
-"""What each broker is to be told when the controller's view of the cluster has changed.
+"""What each broker has to receive when the controller's view of the cluster has changed.
 
-Kafka's `ControllerBrokerRequestBatch`, as one pure function of two views: what a broker was told
-last, and what is to be true now. Nothing is queued: a broker that was away, or is slow, is told
+Kafka's `ControllerBrokerRequestBatch`, as one pure function of two views: the state a broker has
+acknowledged, and the target. Nothing is queued: a broker that was away, or is slow, receives
 the difference between then and now in one go, however much happened in between.
 
 * LeaderAndIsr goes to the replicas of a partition whose leader epoch or replicas have changed. A
@@ -12,8 +12,8 @@ the difference between then and now in one go, however much happened in between.
 * StopReplica goes to brokers that no longer hold a partition (with `delete_partition`), and to one
   in controlled shutdown for what it follows (without), so that it does not come back into the ISR.
 
-They are to be sent in this order, each after the answer to the one before; but a broker that was
-told nothing gets UpdateMetadata first, for it must know where those are whom it is to follow.
+They are to be sent in this order, each after the answer to the one before; but a new broker
+gets UpdateMetadata first, for it must know the leaders that it is to follow.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -94,7 +94,8 @@ class Orders:
 def orders(
     broker: BrokerRegistration, old: TargetState | None, new: TargetState, sender: Sender
 ) -> Orders:
-    """What `broker` is to be told, who was told `old` (None: nothing by this controller).
+    """What `broker` has to receive, which has acknowledged `old` (None: nothing by this
+    controller).
 
     A broker that has registered again since `old` has forgotten it.
     """
@@ -134,7 +135,7 @@ def own_stops(
 class _Changed:
     """A topic, and those of its partitions that differ: number, state before (or None), state.
 
-    `fresh` says that the broker was told of other topics before this one came into being.
+    `fresh` says that the broker received other topics before this one was created.
     """
 
     topic: TopicImage
@@ -342,7 +343,7 @@ def _newly_deleting(old: TargetState | None, new: TargetState) -> list[TopicImag
 
 
 def _vanished(old: TargetState | None, new: TargetState) -> list[TopicImage]:
-    """Topics whose deletion ended before this broker, which holds none of it, was told of it."""
+    """Topics whose deletion ended before this broker, which holds no replica, received it."""
     if old is None:
         return []
     return [

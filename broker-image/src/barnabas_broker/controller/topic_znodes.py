@@ -36,7 +36,7 @@ def create_topic(
 ) -> list[Operation]:
     """A topic with its partitions and settings; those that are `configured` have a znode already.
 
-    Somebody has left it behind; what it says is replaced.
+    They are left over; what they say is replaced.
     """
     assignment = TopicAssignment(
         topic_id, {number: ReplicaAssignment(each[0]) for number, each in enumerate(states)}

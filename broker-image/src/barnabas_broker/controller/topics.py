@@ -34,7 +34,7 @@ _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTopic:
-    """A topic as somebody asks for it.
+    """A topic as a request describes it.
 
     `assignments` are (partition, brokers) where the caller places replicas himself; the counts
     must then both be DEFAULT_COUNT. `configs` are (name, value) as sent, null values included.
@@ -73,7 +73,7 @@ class TopicPlan:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where placement starts in the ring of brokers, and how far the followers stand off."""
+    """Where placement starts in the ring of brokers, and the distance of the followers."""
 
     index: int
     shift: int

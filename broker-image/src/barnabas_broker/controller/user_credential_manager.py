@@ -28,7 +28,7 @@ class UserCredentialManager:
         principal: Principal,
         now_ms: int,
     ) -> list[Outcome]:
-        """Set and remove credentials; one answer for each user, whom others do not hold back."""
+        """Set and remove credentials; one answer for each user, independent of the others."""
         known = self._metadata.image.user_configs
         changed, refused = plan_credentials(known, deletions, upsertions)
         for user, config in changed.items():

@@ -29,7 +29,7 @@ def put(store: CoordinationStore, path: str, data: bytes | None) -> Operation:
 def change_config(
     store: CoordinationStore, znode: ConfigZnode, config: Mapping[str, str], *, now_ms: int
 ) -> list[Operation]:
-    """Replace the settings of an entity and tell brokers; old notifications go."""
+    """Replace the settings of an entity and notify brokers; old notifications go."""
     operations = [put(store, znode.path, znode.encode(config))]
     paths = [f"{ConfigChangeZnode.ROOT}/{it}" for it in store.children(ConfigChangeZnode.ROOT)]
     for path, found in zip(paths, store.get_many(paths), strict=True):

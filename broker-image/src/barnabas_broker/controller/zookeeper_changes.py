@@ -5,8 +5,8 @@ assignment alone, deleted by a mark, configured by its settings and a notificati
 watches the notifications; the controller watches the other places and does the rest, as Apache's
 does. A connection that was lost takes all watches with it, so after it everything is read again.
 
-Each step looks at what is there now, not at what was heard, so hearing twice, late, or of one's
-own writes costs a read and changes nothing. What cannot be read is logged and left as it was.
+Each step reads what is there now, whatever the notification says, so one that is repeated, late, or
+of an own write costs a read and changes nothing. What cannot be read is logged and left as it was.
 """
 
 import logging
@@ -47,7 +47,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class ZnodeChanges:
-    """Paths that were told; None where anything may have changed."""
+    """The changed paths; None where anything may have changed."""
 
     paths: Collection[str] | None
 
@@ -56,13 +56,13 @@ class ZnodeChanges:
         return self.paths is None or path in self.paths
 
     def topics(self) -> set[str]:
-        """The topics whose own znodes were told."""
+        """The topics whose own znodes changed."""
         prefix = f"{TopicZnode.ROOT}/"
         return {path.removeprefix(prefix) for path in self.paths or () if path.startswith(prefix)}
 
 
 def events_of(changes: ZnodeChanges) -> Iterator[tuple[str, Event]]:
-    """What the active controller has to look at, in order, and how the log calls each."""
+    """The events for the active controller, in order, each with its name in the log."""
     if changes.of(BrokerZnode.ROOT):
         yield "brokers", events.BrokerChange()
     if changes.of(LogDirEventZnode.ROOT):
@@ -94,7 +94,7 @@ class Follower:
         return self.metadata.store
 
     def marked_topics(self, changes: ZnodeChanges) -> tuple[list[str], list[str]]:
-        """Topics that somebody wants gone, and marks for topics that there are none of."""
+        """Topics marked for deletion, and marks for topics that do not exist."""
         if not changes.of(DeleteTopicZnode.ROOT):
             return [], []
         self._store.watch(DeleteTopicZnode.ROOT, Watch.CHILDREN)

@@ -5,7 +5,7 @@ from typing import Final
 
 REMEMBERED: Final = 4096
 REMEMBERED_LENGTH: Final = 100
-"""Hashes that are kept: of names as people choose them, so that nobody fills the memory."""
+"""Hashes to keep: clients choose the names, so the cache is bounded."""
 
 
 def java_hash(text: str) -> int:

@@ -1,6 +1,6 @@
 """Reading what a coordinator keeps back from a partition's log.
 
-What was written in a transaction is told as that, and its end when the marker is reached (KIP-98):
+Transactional records are replayed as such, and their end when the marker is reached (KIP-98):
 the core decides what counts until then.
 
 A record that cannot be decoded or replayed is logged with its partition and offset, and skipped:

@@ -15,7 +15,7 @@ from barnabas_kafka.errors import ErrorCode
 R = TypeVar("R")
 
 Waiter = Hashable
-"""Whoever waits for an answer; the core hands it back and knows nothing of it."""
+"""What waits for an answer; the core hands it back and knows nothing of it."""
 
 
 class Producer(NamedTuple):
@@ -40,7 +40,7 @@ class CoordinatorResult(Generic[R]):
     refuse: "Callable[[ErrorCode, CoordinatorResult[R]], None] | None" = None
     """Undoes, and answers into another turn, when the records could not be appended.
 
-    Without it the answers stand: nobody who waits depends on the records.
+    Without it the answers go out as they are: no waiter depends on the records.
     """
     follow: "Callable[[CoordinatorResult[R]], None] | None" = None
     """What else happens, in a turn of its own, once the records were replayed."""
@@ -48,7 +48,7 @@ class CoordinatorResult(Generic[R]):
     orders: list[object] = field(default_factory=list)
 
     def answer(self, waiter: Waiter, response: object) -> None:
-        """Have `waiter` told."""
+        """Have `waiter` answered."""
         self.answers.append((waiter, response))
 
     def refused(self, code: ErrorCode) -> "CoordinatorResult[R]":

@@ -146,7 +146,7 @@ class Runtime(Generic[S, R]):
     # --- life
 
     def stop(self) -> None:
-        """Send whoever waits away, and do nothing more."""
+        """Answer all waiting clients with an error, and do nothing more."""
         self._image = None
         each_isolated(list(self._held), self._resign, "Resignation", name=self._tp)
 
@@ -270,7 +270,7 @@ class Runtime(Generic[S, R]):
         ]
 
     def settled(self, key: str) -> "asyncio.Future[None] | None":
-        """When everything that a look at the key's shard shows counts; None if it does already.
+        """When everything that the key's shard shows is committed; None if it is already.
 
         Raises as `ask` does.
         """
@@ -303,7 +303,7 @@ class Runtime(Generic[S, R]):
                 self._note_failed_load(held, error, delay_s)
             await asyncio.sleep(delay_s)
             delay_s = min(2 * delay_s, RETRY_MAX_S)
-            held.shard.resign(self._clock_ms())  # Nobody waits for it; its memory is given back.
+            held.shard.resign(self._clock_ms())  # No client waits for it; its memory is given back.
             held.shard = self._new_shard()
 
     async def _load_once(self, held: Held[S]) -> None:
@@ -385,7 +385,7 @@ class Runtime(Generic[S, R]):
                 try:
                     for record in turn.records:
                         self._replay(held, turn, record)
-                except Exception:  # The log has it: what the shard has of it, nobody knows.
+                except Exception:  # The log has it: the state of the shard is unknown.
                     self.load_again(held)
                     raise
             else:
@@ -446,8 +446,8 @@ class Runtime(Generic[S, R]):
     def _when_counted(self, held: Held[S], turn: CoordinatorResult[R]) -> None:
         """Hand the answers out when everything appended so far counts.
 
-        Answers to mere questions too: nobody may be told of what a crash could still undo. Where
-        it never counts nothing is taken back, for it may have been written: who waits is told.
+        Answers to mere questions too: no client may see what a crash could still undo. Where it
+        never counts nothing is taken back, for it may have been written: the waiter gets an error.
         Orders outlast the patience of those who wait: what is in the log will be carried out. They
         outlast a new epoch too in which this broker leads on: its log stays, and is not read back.
         """
@@ -521,8 +521,8 @@ class Runtime(Generic[S, R]):
     def append_plain(self, held: Held[S], section: bytes, count: int, now_ms: int) -> bool:
         """Append records of that time that are laid out already; false if that cannot be done.
 
-        As `_append` without a producer, for a shard that `prompt` gave: nobody else has a replica,
-        so that this broker leads it, and is all of its ISR.
+        As `_append` without a producer, for a shard that `prompt` gave: no other broker has a
+        replica, so that this broker leads it, and is all of its ISR.
         """
         partition = held.partition
         batch = plain_batch_of(section, count, now_ms)
@@ -555,7 +555,7 @@ class Runtime(Generic[S, R]):
         try:
             while (turn := held.shard.tick(self._clock_ms())) is not None:
                 self.perform(held, turn)
-        except Exception:  # Nobody else would do what is due, of any group.
+        except Exception:  # Else the timers of all other groups would stop.
             tp = held.partition.tp
             log.exception("Timers failed: partition=%s; retry in %.1f s", tp, WAKE_RETRY_S)
             if held.loading is None:
@@ -576,7 +576,7 @@ def _stop_loading(held: Held[Any]) -> None:
 
 
 def steady_ms(loop: asyncio.AbstractEventLoop) -> int:
-    """The clock that timers go by: nobody can set it."""
+    """The clock for timers: changes of the wall clock do not affect it."""
     return int(loop.time() * 1000)
 
 

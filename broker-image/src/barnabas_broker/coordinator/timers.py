@@ -18,7 +18,7 @@ K = TypeVar("K", bound=Hashable)
 class Timers(Generic[K]):
     """What is due when, in milliseconds of a clock that only ever goes forward, and evenly.
 
-    Members are not missed because somebody has set the wall clock.
+    Sessions are unaffected by wall-clock changes.
     """
 
     def __init__(self, steady_ms: Callable[[], int]) -> None:
@@ -39,7 +39,7 @@ class Timers(Generic[K]):
         queued = self._queued.get(key)
         if queued is None or queued[0] > deadline_ms:
             self._push(key, deadline_ms)
-        assert self._queued[key][0] <= deadline_ms, violated("a key is looked at when it is due")
+        assert self._queued[key][0] <= deadline_ms, violated("a key is checked when it is due")
 
     def cancel(self, key: K) -> None:
         """Forget `key`; one that is not known is not missed."""

@@ -1,4 +1,4 @@
-"""Clients that wait for what a coordinator tells them."""
+"""Clients that wait for a response of a coordinator."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,7 +15,7 @@ class Awaited(asyncio.Future[Any]):
     refuse: Callable[[KafkaError], object] | None
 
     def fail(self, error: KafkaError) -> None:
-        """Tell that what was decided does not count."""
+        """Answer that the result is not committed."""
         if self.refuse is None:
             self.set_exception(error)
         else:
@@ -54,7 +54,7 @@ class Parked:
         self.there()
 
     def fail(self, error: KafkaError) -> None:
-        """Tell that what was decided does not count."""
+        """Answer that the result is not committed."""
         self.set_result(self.refusal(error))
 
     def refusal(self, error: KafkaError) -> object:

@@ -22,10 +22,10 @@ from typing import NamedTuple
 from barnabas_broker.log.files import DataFile
 from barnabas_kafka.records.crc import crc32c
 
-#: Bytes read to look at headers: an index interval of small batches fits.
+#: Bytes read to parse headers: an index interval of small batches fits.
 HEADER_WINDOW = 8 * 1024
 
-#: Bytes read at once when every byte is looked at.
+#: Bytes read at once when every byte is read.
 SCAN_WINDOW = 1024 * 1024
 
 _PREFIX = struct.Struct(">qiib")
@@ -140,7 +140,7 @@ def find(file: DataFile, position: int, offset: int) -> StoredBatch | None:
     """The first batch at or after ``position`` whose last offset is at or above ``offset``.
 
     What ``walk`` would find, at a fraction of its cost: of the batches passed over only length,
-    magic and last offset are looked at.
+    magic and last offset are read.
     """
     limit = file.size
     window, start = b"", position

@@ -286,7 +286,7 @@ class LogDirectories:
     # --- health ------------------------------------------------------------------------------
 
     def watch(self, on_change: Callable[[DirectoryHealth], None]) -> None:
-        """Be told of every change of a directory's state, in whichever thread it was found."""
+        """Call `on_change` for every change of a directory's state, in the thread that found it."""
         for directory in self._directories:
             directory.health.on_change = on_change
 
@@ -311,7 +311,7 @@ class LogDirectories:
 
     @property
     def has_offline(self) -> bool:
-        """Whether some partition may lie where nobody can look."""
+        """Whether some partition may be in an offline directory."""
         return bool(self.offline) or not all(it.health.readable for it in self._directories)
 
     @property
@@ -361,7 +361,7 @@ class LogDirectories:
         return found
 
     def usage(self) -> list[DirectoryUsage]:
-        """Sizes of partitions and volumes, by directory as configured; looks at the volumes."""
+        """Sizes of partitions and volumes, by directory as configured; asks the file systems."""
         usable = {it.path: it for it in self._directories if it.health.readable}
         sizes = self.sizes()
         usages = []

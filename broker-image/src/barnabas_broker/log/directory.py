@@ -217,7 +217,7 @@ class DirectoryState:
         except FileNotFoundError:
             return {}
         except MalformedCheckpointError as error:
-            # Every checkpoint only saves work: without it more of the log is looked at.
+            # Every checkpoint only saves work: without it more of the log is scanned.
             _log.warning("ignoring %s: %s", self.path / name, error)
             return {}
 
@@ -317,7 +317,7 @@ class DirectoryState:
         """Write the files, unless newer ones have been written. Blocks; safe in any thread.
 
         False when that failed, the older ones still there; what the error means to the directory
-        its health is told.
+        goes to its health.
         """
         if not self.health.readable:
             return False
@@ -382,7 +382,7 @@ class DirectoryState:
     def write_marks(self, marks: Mapping[TopicPartition, int]) -> None:
         """Write the high watermarks alone, if they have changed. Blocks; safe in any thread.
 
-        Whoever reads them only saves work by it: they need not agree with the other files.
+        The marks only save work at the next start: they need not agree with the other files.
         """
         lowered = dict(marks)
         self._lower(lowered)

@@ -36,7 +36,7 @@ class BatchRow:
 
     @property
     def codec(self) -> str:
-        """The codec's name in lower case, or its number where nobody has defined it."""
+        """The codec's name in lower case, or its number where it is undefined."""
         number = self.batch.attributes & 0x07
         return Codec(number).name.lower() if number <= Codec.ZSTD else str(number)
 
@@ -114,7 +114,7 @@ def dump_log(
 ) -> Iterator[BatchRow | RecordRow | Problem]:
     """The batches of a ``.log`` file in order; ``deep``: each followed by its records.
 
-    ``max_bytes`` limits how much of the file is looked at. Raises OSError.
+    ``max_bytes`` limits how much of the file is read. Raises OSError.
     """
     file = DataFile.open(path, writable=False)
     position, previous = 0, None

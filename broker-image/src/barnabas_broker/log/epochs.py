@@ -1,7 +1,7 @@
 """The leader epochs of one log: who led from which offset on.
 
 Decides, for the log, which epoch an offset was written under and where an epoch ended; that is
-what a follower's truncation and a consumer's fencing stand on (KIP-101, KIP-279; Apache Kafka's
+the base of a follower's truncation and a consumer's fencing (KIP-101, KIP-279; Apache Kafka's
 LeaderEpochFileCache).
 
 Invariants: epochs and start offsets both grow strictly from entry to entry; the first entry

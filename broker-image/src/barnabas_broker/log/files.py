@@ -5,12 +5,12 @@ Rules this module keeps for everybody above it:
 * No user-space buffering. What ``append`` returned for survives the death of the process.
 * A failed append leaves no torn middle: the file is cut back to its old end before the error
   goes up.
-* A descriptor lives exactly as long as its :class:`DataFile` object. Whoever sends bytes of a
+* A descriptor lives exactly as long as its :class:`DataFile` object. A sender of bytes of a
   file holds the object (through its :class:`FileSlice`), so retention, roll, deletion and close
   may drop theirs at any time: no descriptor number is ever closed, and then given to another
   file, under a sender.
 * Truncation is the one operation that could put other bytes under a slice. ``truncate`` therefore
-  retires the object and hands out a successor; ``FileSlice.intact`` tells the sender of an older
+  retires the object and hands out a successor; ``FileSlice.intact`` shows the sender of an older
   slice, before each send, that its bytes are gone. Consumers never meet this: they read below the
   high watermark, which is not truncated outside unclean leader election.
 
@@ -237,7 +237,7 @@ def sync_file(path: Path) -> None:
 def replace_file(path: Path, data: bytes, *, durable: bool = True) -> None:
     """Put ``data`` at ``path`` atomically, through ``<name>.tmp`` and a rename.
 
-    Not ``durable``: the new content survives the process, not the machine, until somebody syncs
+    Not ``durable``: the new content survives the process, not the machine, until a sync of
     the file and its directory.
     """
     temporary = path.with_name(path.name + ".tmp")
@@ -250,7 +250,7 @@ def replace_file(path: Path, data: bytes, *, durable: bool = True) -> None:
         if durable:
             _sync(fd)
     except OSError:
-        # On a full disk what there is of it takes room, and nobody will ever read it.
+        # On a full disk the partial file takes room and is of no use.
         with contextlib.suppress(OSError):
             system.unlink(temporary)
         raise
@@ -301,7 +301,7 @@ def make_directory(path: Path) -> None:
 
 
 def make_partition_directory(path: Path) -> None:
-    """Make one directory; a flush or checkpoint makes it durable, for many of them at once."""
+    """Make one directory; a flush or checkpoint makes it durable, for many directories at once."""
     system.mkdir(path)
 
 

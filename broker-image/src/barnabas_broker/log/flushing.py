@@ -38,7 +38,7 @@ class FlushPlan:
     def run(self) -> None:
         """Sync everything. Blocks; touches nothing but the plan itself.
 
-        An error is kept for the log to hear of. It is not raised, so that nobody tries again: a
+        An error is kept for the log to read. It is not raised, so that no caller tries again: a
         sync that failed may have dropped the pages, and the next one would then say all is well.
         """
         try:

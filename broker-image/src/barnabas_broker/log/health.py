@@ -7,7 +7,7 @@ ONLINE   reads and writes                          FULL when a write finds no ro
                                                    less than the reserve; OFFLINE at any other I/O
                                                    error
 FULL     reads; refuses clients, tries the writes  ONLINE when the probe finds room to resume;
-         of coordinators, whom the reserve is      OFFLINE at an I/O error that is not about room
+         of coordinators, which the reserve is      OFFLINE at an I/O error that is not about room
          for; retains and deletes, and so can
          heal itself
 OFFLINE  nothing: what a device that failed once   none until the next start
@@ -101,8 +101,8 @@ def judge_error(error: OSError) -> Finding | None:
 class DirectoryHealth:
     """The health of one log directory, shared by everything that lies in it.
 
-    ``writable`` and ``readable`` are plain attributes: every produce and fetch asks. May be told
-    of findings in any thread; ``on_change`` is then called in that thread.
+    ``writable`` and ``readable`` are plain attributes: every produce and fetch reads them. Any
+    thread may report findings; ``on_change`` is then called in that thread.
     """
 
     __slots__ = ("on_change", "path", "readable", "reason", "state", "writable")

@@ -34,7 +34,7 @@ MAX_RELATIVE_OFFSET = (1 << 31) - 1
 #: Entries kept back before they are written; at 4 KiB an entry that is 2 MiB of log.
 PENDING_LIMIT = 512
 
-#: The first offset of an indexed batch that nobody has looked at yet.
+#: The first offset of an indexed batch that is not verified yet.
 UNKNOWN = -1
 
 _LOW_HALF = 0xFFFFFFFF
@@ -84,7 +84,7 @@ class _IndexFile:
     def ends(self) -> tuple[bytes, bytes] | None:
         """The first and the last entry, without reading what lies between; None when empty.
 
-        Thousands of old segments are opened at a start, and most of them are never searched.
+        Thousands of old segments are opened at a start, and few are ever searched.
         Raises CorruptIndexError as ``load`` does.
         """
         file = DataFile.open(self.path, writable=False)
@@ -127,7 +127,7 @@ class OffsetIndex:
 
     In memory an entry also has the lower bound of its batch's offsets, once that was seen: when
     it was appended, or when a reader found the batch by its header. What lies between the bound
-    and the entry is then located without a look at the log.
+    and the entry is then located without reading the log.
     """
 
     __slots__ = ("_capacity", "_entries", "_file", "_firsts", "base_offset")
@@ -300,7 +300,7 @@ class OffsetIndex:
 def _write_behind(index: OffsetIndex | TimeIndex) -> None:
     """Write what is pending, if that can be done: the batch is in the log, so nothing may fail.
 
-    Otherwise the next flush does it, which tells what is wrong.
+    Otherwise the next flush does it, and reports the error.
     """
     with contextlib.suppress(OSError):
         index.write()

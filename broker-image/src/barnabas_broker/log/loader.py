@@ -323,7 +323,7 @@ class _Loader:
                 segment.load_indexes()
             if not missing and (self.clean or next_base_offset is not None):
                 segment.check_indexes()
-                # Only where there is room for that: it takes a look at the end of the file.
+                # Only where there is room for that: it reads the end of the file.
                 room = (next_base_offset or 0) - 1 - segment.base_offset > MAX_RELATIVE_OFFSET
                 overflows = room and not segment.fits(segment.next_offset() - 1)
         except (CorruptIndexError, CorruptSegmentError) as error:
@@ -490,7 +490,7 @@ def rebuild_producers(
 ) -> ProducerState:
     """The producer state at ``end``: the newest snapshot at or below it, and the log after that.
 
-    Whoever was silent since the snapshot for ``producer.id.expiration.ms`` is left out.
+    Producers that were silent since the snapshot for ``producer.id.expiration.ms`` are left out.
     """
     state = ProducerState(config.producer_ids_max)
     found = snapshots.newest_at_most(end)

@@ -17,7 +17,7 @@ What a start finds, and which copy it opens
   V6  both, not switched                     the one with the larger (leader epoch, log end), for
                                              nothing is appended to one that does not serve; the old
                                              one when they are equal
-  V7  two copies without a note that names both    none: somebody has copied directories by hand
+  V7  two copies without a note that names both    none: an operator has copied directories by hand
 """
 
 from __future__ import annotations

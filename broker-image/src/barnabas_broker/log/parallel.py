@@ -86,7 +86,7 @@ def each(
 
 
 class GivenUpError(Exception):
-    """Nobody wants the work to be done any more."""
+    """The work was cancelled."""
 
 
 def unless(given_up: Callable[[], bool], call: Callable[_P, _Result]) -> Callable[_P, _Result]:

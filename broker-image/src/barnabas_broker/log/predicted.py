@@ -17,7 +17,7 @@ one for 255. Zstandard's blocks of one repeated byte have no such bound."""
 
 
 def most_inflated(records: bytes | bytearray | memoryview, *, limit: int) -> int:
-    """The bytes that records may be when inflated, of which the first `limit` are looked at.
+    """The bytes that records may be when inflated, of which the first `limit` are scanned.
 
     What a batch says of its size is the sender's to invent, so it is not asked.
     """

@@ -13,13 +13,13 @@ The state of a producer id, and what each event does to it:
 * *in a transaction*: from the first transactional batch until a control batch ends it.
 
 Of more than ``ids_max`` producers, those without an open transaction that wrote longest ago become
-unknown. Copies of a partition, and the same log read again, may differ in whom they know: what is
-lost is only that a batch sent again is told from a new one, by a producer that ``ids_max`` others
+unknown. Copies of a partition, and the same log read again, may know different producers: all that
+is lost is the distinction of a retried batch from a new one, for a producer that ``ids_max`` others
 have written after. Who holds the last stable offset back is known everywhere.
 
 Invariants: at most five batches are remembered per producer; ``producers`` is in the order in which
 they wrote last; ``ongoing`` and ``unreplicated`` are keyed by first offset; a transaction is in at
-most one of them. Knows neither files nor clocks:
+one of the two. Knows neither files nor clocks:
 time is an argument, snapshots are encoded in ``producer_snapshot``.
 """
 

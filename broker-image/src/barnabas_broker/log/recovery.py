@@ -39,7 +39,7 @@ After scanning a segment
                                           a batch's boundary (not where compaction makes gaps: in
                                           a compacted topic, and below what the cleaner has noted
                                           of one that was compacted once)
-  T5  an offset that does not fit in 31   split it (brokers of old wrote such), look at everything
+  T5  an offset that does not fit in 31   split it (old brokers wrote such), recover all
       bits above the segment's, below     again; in the last segment, which nothing bounds, such
       that of the next segment            an offset is wrong: T2
 
@@ -107,7 +107,7 @@ class SegmentDecision(NamedTuple):
 class SegmentFacts:
     """What the loader sees of a segment before it reads the log file.
 
-    ``next_base_offset`` is None for the last segment, whose end nobody knows yet.
+    ``next_base_offset`` is None for the last segment, whose end is not known yet.
     """
 
     base_offset: int
@@ -126,7 +126,7 @@ class SegmentFacts:
 
     @property
     def will_be_trusted(self) -> bool:
-        """True when no later start looks at more than the ends of the segment's indexes."""
+        """True when no later start reads more than the ends of the segment's indexes."""
         end = self.next_base_offset
         return end is not None and (self.clean or end <= self.recovery_point)
 
@@ -175,7 +175,7 @@ class Point(Enum):
 
 
 Facts = tuple[bool | None, ...]
-"""What is seen, in the order that a table names; in a row None stands for whatever it is."""
+"""The facts, in the order that a table names; in a row None matches any."""
 
 Decision = TypeVar("Decision")
 Rows = tuple[tuple[str, Facts, Decision], ...]

@@ -91,7 +91,7 @@ class DirectoryProgress:
         self.clean = clean
         self.logs = logs
         self.logs_done = 0
-        #: to be scanned, as far as the recovery points tell
+        #: to be scanned, according to the recovery points
         self.segments = work.segments
         self.segments_done = 0
         self.size_bytes = work.size_bytes
@@ -117,9 +117,9 @@ class DirectoryProgress:
             )  # fmt: skip
 
     def scanned(self, size_bytes: int, *, segments: int = 0) -> None:
-        """Bytes of a segment were scanned; `segments` is 1 with the last of them.
+        """Bytes of a segment were scanned; `segments` is 1 with its last bytes.
 
-        Raises GivenUpError where the broker is told to stop: a segment may take minutes.
+        Raises GivenUpError where the broker is stopping: a segment may take minutes.
         """
         if self._given_up.is_set():
             raise GivenUpError
@@ -218,7 +218,7 @@ class RecoveryProgress:
     def __init__(self, clock_s: Callable[[], float]) -> None:
         self._clock_s = clock_s
         self._began_s = clock_s()
-        #: set where the broker is told to stop
+        #: set where the broker is stopping
         self.given_up = threading.Event()
         #: in the order in which they are loaded
         self.directories: tuple[DirectoryProgress, ...] = ()

@@ -55,7 +55,7 @@ class Removals:
 
 
 def remove_given_up(path: Path) -> None:
-    """Remove a directory, if it is still there. Blocks; what cannot be removed is told."""
+    """Remove a directory, if it is still there. Blocks; a failure is logged."""
     try:
         remove_tree(path)
     except FileNotFoundError:

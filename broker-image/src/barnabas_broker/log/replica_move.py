@@ -246,7 +246,7 @@ class ReplicaMove:
     def try_switch(self, now_ms: int) -> bool:
         """Loop. Copy what is missing and make the copy the log; False when that is too much.
 
-        Not while the source is being cut. It is not closed: whoever reads it has slices. Raises
+        Not while the source is being cut. It is not closed: its readers have slices. Raises
         KafkaError.
         """
         copy, source = self.opened(), self.source

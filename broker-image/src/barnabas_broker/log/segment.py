@@ -36,7 +36,7 @@ from barnabas_broker.log.names import (
 from barnabas_broker.log.segment_stats import SegmentStats
 from barnabas_broker.log.transaction_index import TransactionIndex
 
-#: Batches remembered exactly; half of them are dropped when the limit is reached. 16 bytes each.
+#: Batches remembered exactly; half are dropped when the limit is reached. 16 bytes each.
 TAIL_LIMIT = 256
 
 #: Positions are 32-bit in the index, so no segment file may grow past this.
@@ -92,7 +92,7 @@ class Segment:
         self.aborted = TransactionIndex(
             segment_file(directory, base_offset, TRANSACTION_INDEX), base_offset
         )
-        #: what is in it, in numbers; None until somebody has counted
+        #: what is in it, in numbers; None until it has been counted
         self.tally: SegmentStats | None = None
         self.file: DataFile
 
@@ -147,7 +147,7 @@ class Segment:
         return -1 if self._first_timestamp is None else self._first_timestamp
 
     def fits(self, last_offset: int) -> bool:
-        """True when ``last_offset`` can be told from the base offset in 31 bits."""
+        """True when ``last_offset`` fits in 31 bits relative to the base offset."""
         return 0 <= last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
 
     def has_room_in_indexes(self, batches: int) -> bool:

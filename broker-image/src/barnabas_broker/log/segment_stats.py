@@ -55,7 +55,7 @@ class SegmentStats:
         self.codecs |= 1 << codec
 
     def add_plain(self, records: int, data: bytearray | memoryview, *, batches: int = 1) -> None:
-        """Count a batch that is not compressed, or a run of them; this is the hot path."""
+        """Count a batch that is not compressed, or a run of batches; this is the hot path."""
         if not self.batches:
             self.first_timestamp = _BASE_TIMESTAMP.unpack_from(data)[0]
         self.batches += batches

@@ -178,7 +178,8 @@ class SegmentedLog:
         except checkpoints.MalformedCheckpointError as error:
             if clean:
                 raise StorageError(self.directory, f"{PARTITION_METADATA}: {error}") from error
-            # It was made shortly before the power failed; whoever knows the id writes it again.
+            # It was made shortly before the power failed; a caller that knows the id writes it
+            # again.
             _log.warning("removing %s: %s", path, error)
             remove_file(path)
             stored = None
@@ -284,12 +285,13 @@ class SegmentedLog:
                 self.directory / segment_stats.FILE_NAME, segment_stats.encode(known), durable=False
             )
         except OSError as error:
-            # Without it somebody counts again; what is wrong with the disk others will find out.
+            # Without it the segment is counted again; others will report what is wrong with the
+            # disk.
             _log.debug("%s: %s is not written: %s", self.tp, segment_stats.FILE_NAME, error)
 
     @property
     def uncounted(self) -> Sequence[Segment]:
-        """Segments that take no more appends and whose numbers nobody knows."""
+        """Segments that take no more appends and have not been counted."""
         return [segment for segment in self.segments[:-1] if segment.tally is None]
 
     def _take_snapshot(self) -> None:
@@ -425,7 +427,7 @@ class SegmentedLog:
         return removed
 
     def replace_segments(self, replaced: Sequence[int], now_ms: int) -> list[Path]:
-        """Put the ``*.cleaned`` segment named after the first of ``replaced`` in place of them.
+        """Put the ``*.cleaned`` segment named after the first of ``replaced`` in their place.
 
         ``replaced`` are base offsets of neighbours below the active segment. Returns the files of
         the old segments, renamed, to be unlinked once the directory is synced and
@@ -462,13 +464,13 @@ class SegmentedLog:
     def truncate_to(self, offset: int, *, now_ms: int) -> bool:
         """Cut everything at and above ``offset``; False when there is nothing. Blocks.
 
-        Nothing of what is cut can come back once this has returned, and nobody may learn of the cut
-        from epochs or offsets before that. A slice in flight across the cut stops being
+        Nothing of what is cut can come back once this has returned, and no request may observe the
+        cut from epochs or offsets before that. A slice in flight across the cut stops being
         ``intact``. The owner of the log writes the recovery point (`LogDirectories.truncate`).
         """
         if offset >= self.log_end_offset:
             # An epoch this broker led without writing goes all the same: a follower that went on
-            # naming it would be told for ever where it ended elsewhere.
+            # naming it would get for ever where it ended elsewhere.
             self._epochs_changed(self.epochs.truncate_from_end(self.log_end_offset))
             return False
         if offset < self.segments[0].base_offset:
@@ -547,7 +549,7 @@ class SegmentedLog:
     def take_over(self, other: SegmentedLog, *, now_ms: int) -> None:
         """Become what ``other`` is: its batches are here, what is beside them follows.
 
-        Producers are taken as they are, not as the batches tell: some are known from snapshots
+        Producers are taken as they are, not as in the batches: some are known from snapshots
         only. Raises StorageError.
         """
         if self.log_start_offset < other.log_start_offset:

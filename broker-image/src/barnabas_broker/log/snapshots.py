@@ -22,7 +22,7 @@ class Snapshots:
     __slots__ = ("_offsets", "directory")
 
     def __init__(self, directory: Path, names: Iterable[str]) -> None:
-        """``names`` are those in the directory, whoever they belong to."""
+        """``names`` are those in the directory, of any log."""
         self.directory = directory
         self._offsets = sorted(
             offset

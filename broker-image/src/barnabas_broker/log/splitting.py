@@ -6,7 +6,7 @@ is looked up by them. As Apache Kafka's ``splitOverflowedSegment`` does, the seg
 several, byte for byte, each named after its first batch.
 
 The replacement is one of compaction's: copies are ``*.cleaned`` until all are synced, then become
-``*.swap`` from the last to the first; from the moment the first one is, the next look at the
+``*.swap`` from the last to the first; from the moment the first one is, the next settling of the
 directory completes it, and until then removes it (rows F2 to F4 of ``recovery``).
 """
 
@@ -63,7 +63,7 @@ def _first_offset(batch: StoredBatch, data: memoryview) -> int:
 def split(directory: Path, base_offset: int) -> list[int]:
     """Prepare the segment's replacement, durably; returns the base offsets of its pieces.
 
-    Whoever settles the files of the directory next puts them in place. Raises OSError; what it
+    The next settling of the directory's files puts them in place. Raises OSError; what it
     left behind is removed by the same.
     """
     path = segment_file(directory, base_offset, LOG)

@@ -10,11 +10,11 @@ from barnabas_kafka.ids import TopicPartition
 
 
 def _nothing() -> None:
-    """Stands where nobody wants to know."""
+    """The callback by default."""
 
 
 class TruncatedLogs:
-    """The `partitions` that are doubted; `ended` is called when the last of them is no more."""
+    """The `partitions` that are doubted; `ended` is called when the last one is trusted."""
 
     __slots__ = ("ended", "partitions")
 

@@ -25,7 +25,7 @@ does: claimed append time and the header are judged before the records, and a re
 read ends the search for others. Apache answers some such batches with an unknown server error.
 
 The result is always one batch of format 2, in the receive buffer itself unless it had to be built
-anew: to convert an old format, or because the topic's compression.type is another codec. Offsets
+again: to convert an old format, or because the topic's compression.type is another codec. Offsets
 and the leader epoch are the log's to stamp.
 """
 
@@ -81,7 +81,7 @@ from barnabas_kafka.records.walk import (
 )
 
 #: What a compressed batch may grow to at least, and as a multiple of max.message.bytes. Text
-#: compresses to a tenth, rarely to a fiftieth; a producer told MESSAGE_TOO_LARGE splits its batch.
+#: compresses to a tenth, rarely to a fiftieth; a producer splits its batch on MESSAGE_TOO_LARGE.
 DECOMPRESSED_FLOOR: Final = 64 * 1024 * 1024
 DECOMPRESSED_RATIO: Final = 16
 
@@ -90,7 +90,7 @@ DECOMPRESSED_RATIO: Final = 16
 #: producers fail the rest of the batch anyway.
 RECORD_ERRORS_LIMIT: Final = 1000
 
-#: How many bytes of records may be looked at while others wait: half a millisecond.
+#: How many bytes of records may be validated while others wait: half a millisecond.
 #: Gzip takes so much longer, and so do old formats, which are read message by message.
 AT_ONCE_BYTES: Final = 1024 * 1024
 _GZIP_SLOWER: Final = 4
@@ -179,10 +179,10 @@ class ValidatedBatches:
     record_count: int
     #: The time stamped into the batches, -1 if they keep the producer's.
     log_append_time: int = -1
-    #: Whether the batch was built anew, and how many records that converted from an old format.
+    #: Whether the batch was built again, and how many records that converted from an old format.
     rebuilt: bool = False
     converted_records: int = 0
-    #: How much larger the batch is without its compression; None where nobody knows.
+    #: How much larger the batch is without its compression; None where it is unknown.
     saved_bytes: int | None = 0
 
     @property
@@ -309,8 +309,8 @@ def _validate_plain(view: memoryview, rules: ProduceRules, now_ms: int) -> Valid
     """The answer for the batches that nearly all producers send, found at a look; else None.
 
     Everything the rest of this module checks is checked here as well, most of it in one pass of
-    compiled code. What does not pass is looked at again, slowly: it may be sound in another way,
-    and if it is not, the error has to be told.
+    compiled code. What does not pass is validated again, slowly: it may be sound in another way,
+    and if it is not, that finds the error.
     """
     if rules.rebuilds_plain or not HEADER_SIZE <= len(view) <= rules.max_message_bytes:
         return None
@@ -615,7 +615,7 @@ def _open(
 def _check_messages(
     messages: list[legacy.Message], rules: ProduceRules, now_ms: int
 ) -> tuple[int, int]:
-    """The rules of step 4 for old messages; relative offsets are not looked at, some err there."""
+    """The rules of step 4 for old messages; relative offsets are not checked, some err there."""
     complaints = _Complaints()
     oldest, newest = _bounds(rules, now_ms)
     latest, latest_index = NO_TIMESTAMP, -1

@@ -2,7 +2,7 @@
 
 Sensors are kept for clients that have a quota only. Client ids are the clients' to invent, so that
 sensors are bounded: those unused for an hour go, as in Kafka, and beyond `SENSORS_MAX` those unused
-longest. A client that has a sensor dropped begins anew.
+longest. A client whose sensor is dropped starts with a new one.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -109,7 +109,7 @@ class QuotaManager(Generic[S]):
         return sensor
 
     def expire(self, now_ms: int) -> None:
-        """Drop what nobody used for an hour; looked for once a minute."""
+        """Drop what was unused for an hour; called once a minute."""
         if now_ms >= self._expires_ms:
             self._expires_ms = now_ms + EXPIRY_CHECK_MS
             self._expire(now_ms)
@@ -132,7 +132,7 @@ class QuotaManager(Generic[S]):
         self._known.clear()
 
     def in_use(self, most: int) -> Iterator[tuple[Tags, S]]:
-        """Some of the sensors, and of whom."""
+        """Some of the sensors, with their tags."""
         return islice(self._sensors.items(), most)
 
     def __len__(self) -> int:

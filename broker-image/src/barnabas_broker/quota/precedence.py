@@ -6,7 +6,7 @@ client id; of any client id.
 
 What is counted together follows from it: clients of a quota that names client ids, if only as a
 default, are counted one by one, those of a user's quota together, and those of one of client ids
-whoever their users are.
+of any user.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from barnabas_broker.cluster.quota_entity import DEFAULT, QuotaEntity
 
 Tags = tuple[str, str]
-"""User and client id that are counted together; "" for all of them."""
+"""User and client id that are counted together; "" for all."""
 
 
 def quota_of(

@@ -6,10 +6,10 @@ from barnabas_broker.replica.delayed_fetch import DelayedFetch
 
 
 class Watching(Protocol):
-    """The session of a follower, which looks at a partition again only if something changed."""
+    """The session of a follower, which reads a partition again only if something changed."""
 
     def changed(self) -> None:
-        """Something that followers are told, or that decides about them, may have changed."""
+        """Something that followers are sent, or that decides about them, may have changed."""
 
     def refresh(self) -> None:
         """Say when the follower was last caught up."""
@@ -18,13 +18,13 @@ class Watching(Protocol):
         """So many bytes were appended."""
 
     def wake(self) -> None:
-        """What has changed is to be told at once."""
+        """What has changed is to be sent at once."""
 
 
 class Appends:
     """What followers wait on: the end of the log, where consumers wait for the high watermark.
 
-    A fetch without a session waits itself; sessions are told of every change.
+    A fetch without a session waits itself; sessions are notified of every change.
     """
 
     __slots__ = ("fetch_waiters", "watches")
@@ -42,6 +42,6 @@ class Appends:
                 fetch.grew(size)
 
     def changed(self) -> None:
-        """Something that followers are told, or that decides about them, may have changed."""
+        """Something that followers are sent, or that decides about them, may have changed."""
         for watch in self.watches:
             watch.changed()

@@ -13,11 +13,11 @@ if TYPE_CHECKING:  # A partition is made with one of these; this only names its 
 
 
 def _never(_partition: "Partition", _change: IsrChange) -> None:
-    """Stands where partitions have one replica: their ISR cannot change."""
+    """The default where partitions have one replica: their ISR cannot change."""
 
 
 def _nothing_waits(_tp: TopicPartition) -> None:
-    """Stands where no replica manager puts anything off."""
+    """The default where no replica manager puts anything off."""
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """Deletions of records that wait for followers: the purgatory of the DeleteRecords API.
 
 Records before an offset are gone once no replica of the partition on a live broker begins before
-it: whoever leads next then has none of them. Followers hear of a new log start with their next
+it: any next leader then has none. Followers learn of a new log start with their next
 fetch, and say with the one after it where their own log begins (Kafka's DelayedDeleteRecords).
 """
 
@@ -19,7 +19,7 @@ class Awaited(Protocol):
     delete_waiters: set["DelayedDeleteRecords"]
 
     def deletion_verdict(self, offset: int) -> ErrorCode | None:
-        """NONE once nothing before `offset` is left, None while it is, or why nobody can tell."""
+        """NONE once nothing before `offset` is left, None while it is, or why it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)

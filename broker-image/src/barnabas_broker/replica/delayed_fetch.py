@@ -2,7 +2,7 @@
 
 A fetch that found less than its `min_bytes` waits on each of its partitions. Whatever becomes
 readable there is counted as it comes; the fetch is answered when the count reaches what was
-missing, when something happened that must be told at once (leadership, deletion, truncation),
+missing, when something happened that must be sent at once (leadership, deletion, truncation),
 or when its time is up (Kafka's DelayedFetch).
 """
 
@@ -54,7 +54,7 @@ class DelayedFetch:
             return
         try:
             self.future.set_result(self._answer())
-        except Exception as error:  # The waiting session reports it, whoever woke us does not.
+        except Exception as error:  # The waiting session reports it, its waker does not.
             self.future.set_exception(error)
         self._forget()
 

@@ -1,11 +1,11 @@
 """Requests that wait on partitions until there is a verdict on each (Kafka's DelayedOperation).
 
-A request waits on each of its partitions that is undecided. It is answered when all of them are
+A request waits on each of its undecided partitions. It is answered when all are
 decided, or when its time is up; then the rest has timed out. Subclasses say what is waited for.
 
-Partitions do not stand still until a request waits on them: one that is worked on in turns comes
-to its end after others have had theirs. So it looks as it begins to wait, and what was decided by
-then is told (Kafka's `tryCompleteElseWatch`).
+Partitions change while a request is still being served: one that is worked on in turns comes
+to its end after others have had theirs. So it checks as it begins to wait, and what was decided by
+then completes (Kafka's `tryCompleteElseWatch`).
 """
 
 import asyncio
@@ -31,7 +31,7 @@ Part = TypeVar("Part", bound=Undecided)
 
 
 class DelayedOperation(ABC, Generic[Part]):
-    """One waiting request; its future gets `response` when every verdict has been told."""
+    """One waiting request; its future gets `response` when every partition is complete."""
 
     __slots__ = ("_pending", "_response", "_timer", "future")
 
@@ -61,7 +61,7 @@ class DelayedOperation(ABC, Generic[Part]):
         """Those of the partition that look when something has changed there."""
 
     def look(self) -> None:
-        """Something changed in one of the partitions: tell what is decided now."""
+        """Something changed in one of the partitions: complete what is decided now."""
         if self.future.done():
             return
         undecided = []
@@ -100,7 +100,7 @@ class DelayedOperation(ABC, Generic[Part]):
 
 
 def _complete(part: Undecided, code: ErrorCode) -> None:
-    """Whoever cannot take a verdict keeps none from the others, nor from what they wait for."""
+    """Complete one partition; an error in its callback does not affect the others."""
     try:
         part.complete(code)
     except Exception as error:

@@ -1,7 +1,7 @@
 """Writes that wait until their records count: the purgatory of the Produce API.
 
 What was appended counts when every in-sync replica holds it (`acks=-1`) or this one does
-(`acks=1`), and holding it means on disk where the broker is told so (`barnabas.durability`). A
+(`acks=1`), and holding it means on disk where `barnabas.durability` says so. A
 write waits on each of its partitions that is not that far; it is answered when all of them are,
 or cannot be any more, or when its time is up (Kafka's DelayedProduce).
 """

@@ -1,4 +1,4 @@
-"""What a leader answers about epochs: to whom it may answer, and where logs part ways.
+"""A leader's answers about epochs: which requests it may answer, and where logs diverge.
 
 Pure. Follows Apache Kafka 3.9's Partition (checkCurrentLeaderEpoch, lastOffsetForLeaderEpoch and
 the divergence check of readRecords; KIP-101, KIP-320, KIP-595).
@@ -29,7 +29,7 @@ def divergence(log: ReplicaLog, *, offset: int, fetched_epoch: int) -> EpochEnd 
 
     `fetched_epoch` is that of the last batch it has. A fetch that diverges gets no records and
     says nothing of the follower's log end. Raises KafkaError OFFSET_OUT_OF_RANGE where this log
-    cannot tell: it knows no such epoch, or begins after `offset`.
+    is too short: it knows no such epoch, or begins after `offset`.
     """
     if fetched_epoch == NO_EPOCH:
         return None

@@ -16,7 +16,7 @@ Errors are FETCH_SESSION_ID_NOT_FOUND for a session that was evicted or never ex
 INVALID_FETCH_SESSION_EPOCH for one that missed a request. Clients answer either with a new full
 fetch.
 
-Invariants: the cache never holds more than `slots` sessions, nor in all of them more than twice
+Invariants: the cache never holds more than `slots` sessions, nor in all sessions more than twice
 `partitions_max` partitions; the partitions of a session are in
 fetch order, and a partition that had records goes to the end, so that under a small response limit
 every partition gets its turn.
@@ -47,7 +47,7 @@ Key = tuple[str | UUID, int]
 
 @dataclass(slots=True)
 class Target:
-    """What a client wants of one partition, and what it was last told about it."""
+    """What a client wants of one partition, and what the last response sent of it."""
 
     topic: str  # Empty where only an id was given and nothing here has it.
     topic_id: UUID
@@ -64,7 +64,7 @@ class Target:
     quiet_state: PartitionState | None = None
 
     def is_quiet(self, partition: Partition) -> None:
-        """The answer for `partition` has no records, no error, and what was told holds."""
+        """The answer for `partition` has no records, no error, and what was sent holds."""
         self.quiet, self.quiet_state = partition, partition.state
 
 
@@ -109,7 +109,7 @@ class Session:
 
 
 def still_quiet(target: Target, partition: Partition, isolation_level: int) -> bool:
-    """Whether a partition that was quiet at the last answer has nothing new to be told.
+    """Whether a partition that was quiet at the last answer still has nothing new to send.
 
     Compared is all that an answer without records depends on, but for the image, which
     `Session.take_image` looks after, and what the caller may read.
@@ -141,7 +141,7 @@ class FetchContext:
 
 @dataclass(slots=True, kw_only=True)
 class SessionCache:
-    """All fetch sessions of a broker, at most `slots` of them."""
+    """All fetch sessions of a broker, at most `slots`."""
 
     slots: int
     eviction_ms: int  # a session unused this long may be evicted for a new one

@@ -16,7 +16,7 @@ turns: `question` says what to ask now; pass its answer to `on_epoch_end`, `on_l
 * `Append`: append the answer's batches up to `max_epoch`, then call `appended`;
 * `Wait`: ask again after the backoff (replica.fetch.backoff.ms);
 * `Stop`: do not ask until the controller has said something new;
-* None: the answer came too late, or is to a question nobody asks any more.
+* None: the answer came too late, or is to an obsolete question.
 
 One question is under way at a time. A failed append or truncation is the shell's to handle:
 corrupt batches are fetched again, a failing directory stops the partition.
@@ -57,7 +57,7 @@ class Phase(Enum):
     """Its end is outside the leader's log: finding out where that begins and ends."""
     FETCHING = auto()
     STOPPED = auto()
-    """The leader knows a newer epoch: the controller will tell."""
+    """The leader knows a newer epoch: the controller will send it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,8 +279,8 @@ def on_epoch_end(state: Following, log: ReplicaLog, asked: AskEpochEnd, answer: 
 def on_log_ends(state: Following, log: ReplicaLog, asked: AskLogEnds, answer: LogEnds) -> Step:
     """The leader said where its log begins and ends; `state` goes on from there.
 
-    A log that is longer than the leader's is cut to it; one that ended before the leader's began
-    is begun anew. Otherwise the leader's log has grown past this one's end meanwhile, and fetching
+    A log that is longer than the leader's is cut to it; one that ended before the leader's began is
+    started again. Otherwise the leader's log has grown past this one's end meanwhile, and fetching
     goes on: after an unclean election the logs may then differ below that end, unless the leader
     looks for divergence.
     """

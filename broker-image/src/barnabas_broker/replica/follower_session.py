@@ -1,13 +1,13 @@
 """The fetch session that a leader keeps with a follower (KIP-227): a fetch costs what has changed.
 
 A follower fetches all partitions with every request, a thousand times a second, and nearly all of
-them are as they were. So a session knows which of its partitions may have something to tell or to
+unchanged. So a session knows which of its partitions may have something to send or to
 learn (`active`); the others rest. A partition rests once its follower is in the ISR, has asked for
-the end of the log, and has been told the high watermark and the log start: another look at it would
+the end of the log, and has received the high watermark and the log start: another read would
 find nothing and change nothing but the time at which the follower was last caught up, which is
 that of the session's last request (`Partition.follower_stayed`). It is woken by its `Watch`: an
 append, a high watermark or an ISR that moves, another state from the controller. Every partition
-is looked at once in `SCAN_MS` whatever happens, for what does not say so (retention).
+is read once in `SCAN_MS` whatever happens, for what does not say so (retention).
 
 Invariants: a partition that has no watch is active, and so is every other that does not rest;
 `active` is in fetch order, in which a partition that had records goes to the end, so that under a
@@ -26,7 +26,7 @@ from barnabas_broker.replica.partition import Partition
 from barnabas_kafka.ids import NO_EPOCH
 
 SCAN_MS: Final = 5_000
-"""How often every partition is looked at, whether or not it says that something has changed."""
+"""How often every partition is read, whether or not it says that something has changed."""
 
 NO_FOLLOWER: Final = -1
 
@@ -35,7 +35,7 @@ WOKEN: Final = 1 << 62
 
 
 class Watch:
-    """What a partition tells a session of: that it is to be looked at again."""
+    """A partition's notification to a session: read it again."""
 
     __slots__ = ("active", "deaf", "key", "partition", "session")
 
@@ -44,11 +44,11 @@ class Watch:
         self.key = key
         self.partition = partition
         self.active = True
-        #: whether appends do not end a wait: the follower gets none of them, being throttled
+        #: whether appends do not end a wait: the follower gets no records, being throttled
         self.deaf = False
 
     def changed(self) -> None:
-        """Something that a follower is told, or that decides about it, may have changed."""
+        """Something that a follower is sent, or that decides about it, may have changed."""
         if not self.active:
             self.session.activate(self)
 
@@ -65,7 +65,7 @@ class Watch:
             self.session.grew(size)
 
     def wake(self) -> None:
-        """What has changed is to be told at once."""
+        """What has changed is to be sent at once."""
         self.changed()
         self.session.grew(WOKEN)
 
@@ -122,7 +122,7 @@ class FollowerSession(Session):
                 if known.watch is not None:
                     known.watch.changed()
                 target.watch = known.watch
-                # What was told in another epoch may have come too late to be taken.
+                # What was sent in another epoch may have come too late to be taken.
                 if target.current_leader_epoch == known.current_leader_epoch:
                     target.last_sent = known.last_sent
             self.targets[key] = self.active[key] = target
@@ -141,12 +141,12 @@ class FollowerSession(Session):
                 target.watch.changed()
 
     def to_read(self) -> list[tuple[Key, FollowerTarget]]:
-        """The partitions to look at, in order; what is appended from now on is in `grown`."""
+        """The partitions to read, in order; what is appended from now on is in `grown`."""
         self.grown = 0
         return list(self.active.items())
 
     def activate(self, watch: Watch) -> None:
-        """Look at a partition again with the next fetch."""
+        """Read a partition again with the next fetch."""
         assert not watch.active, violated("only a partition that rests is woken")
         watch.active = True
         self.active[watch.key] = cast(FollowerTarget, self.targets[watch.key])
@@ -159,14 +159,14 @@ class FollowerSession(Session):
         )
 
     def activate_all(self) -> None:
-        """Look at every partition again with the next fetch."""
+        """Read every partition again with the next fetch."""
         for target in self.targets.values():
             watch = cast(FollowerTarget, target).watch
             if watch is not None:
                 watch.changed()
 
     def watch(self, key: Key, target: FollowerTarget, partition: Partition, *, deaf: bool) -> None:
-        """The partition was found; have it say when it is to be looked at again."""
+        """The partition was found; have it notify when it is to be read again."""
         watch = target.watch
         if watch is None or watch.partition is not partition:
             self._unwatch(target)
@@ -181,9 +181,9 @@ class FollowerSession(Session):
         self._unwatch(target)
 
     def rest_if_quiet(self, key: Key, target: FollowerTarget) -> bool:
-        """Look at a partition no more until something changes, if nothing is left to be told.
+        """Read a partition no more until something changes, if nothing is left to be sent.
 
-        Compared is all that another look would depend on.
+        Compared is all that another read would depend on.
         """
         watch = target.watch
         if watch is None or self.active.get(key) is not target:

@@ -1,8 +1,8 @@
 """Visiting all of many things once in a while, a few at a time: the safety net under notifications.
 
 Work per fetch is proportional to what has changed, which partitions say themselves. What does not
-say so (retention, a directory that fails, settings) is found by looking at each now and then; to
-look at all of them at once would hold up a fetch. Pure: the time comes in.
+say so (retention, a directory that fails, settings) is found by reading each now and then; to
+read all at once would hold up a fetch. Pure: the time comes in.
 """
 
 from collections.abc import Collection, Iterator
@@ -22,7 +22,7 @@ class GradualScan(Generic[Item]):
         self._left: Iterator[Item] = iter(())
 
     def due(self, items: Collection[Item], now_ms: int) -> list[Item]:
-        """Those to look at now; some may be of `items` as they were earlier."""
+        """Those to read now; some may be of `items` as they were earlier."""
         count = len(items) * (now_ms - self._last_ms) // self._period_ms
         if count <= 0:
             return []

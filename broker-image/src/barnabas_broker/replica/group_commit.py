@@ -3,9 +3,9 @@
 A log directory has one thread that does nothing but sync. Logs that were appended to while it was
 busy wait, each once however often it was appended to, and are all covered by its next round. A
 round makes new files and directories durable before the bytes in them count. The event loop plans
-a round and hears of each log's end; it never syncs.
+a round and is notified of each log's end; it never syncs.
 
-A sync that failed is not tried again: its log goes out of service, and whoever waits is told.
+A sync that failed is not tried again: its log goes offline, and its waiters get the error.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ class GroupCommit:
     def __init__(
         self, name: str, *, loop: asyncio.AbstractEventLoop, took: Callable[[int], None]
     ) -> None:
-        """`took` is told, on the loop, how many microseconds each sync took."""
+        """`took` is called, on the loop, with the microseconds that each sync took."""
         self._loop = loop
         self._took = took
         self._waiting: dict[Committed, None] = {}  # A set that keeps the order.
@@ -80,7 +80,7 @@ class GroupCommit:
                 plans.append(_Sync(partition, partition.log, partition.log.commit_plan()))
             except KafkaError:  # The log has failed, and said so.
                 call_isolated((partition.commit_ended,), "Commit", partition.log.tp)
-            except Exception as error:  # Whoever waits for it is told; the others go on.
+            except Exception as error:  # Its waiters get the error; the others go on.
                 unplanned = OSError(errno.EIO, str(refusal(error, "Commit", partition.log.tp)))
                 plan = FlushPlan(up_to=0, generation=-1, files=(), error=unplanned)
                 self._ended(_Sync(partition, partition.log, plan), 0)
@@ -114,7 +114,7 @@ class GroupCommit:
     def _notify(self, callback: Callable[..., None], *what: object) -> None:
         try:
             self._loop.call_soon_threadsafe(callback, *what)
-        except RuntimeError:  # The loop is closed: nobody waits any more.
+        except RuntimeError:  # The loop is closed.
             log.debug("a sync ended after the broker")
 
 
@@ -124,7 +124,7 @@ class GroupCommits:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._of: dict[Path, GroupCommit] = {}
-        #: hears how many microseconds each sync took
+        #: called with the microseconds that each sync took
         self.took: Callable[[int], None] = lambda _: None
 
     def note(self, partition: Committed) -> None:

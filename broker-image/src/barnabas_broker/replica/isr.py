@@ -21,7 +21,7 @@ How a shell uses it. Make one `InSync` per partition; call
   `IsrChange.flush_first` is set the log is synced to disk before it is sent.
 
 Invariants: the leader is in its ISR; the high watermark waits for the maximal ISR, which is the
-committed one and whoever is being added to it (KIP-497); at most one change is under way.
+committed one and the replica that is being added (KIP-497); at most one change is under way.
 """
 
 from collections.abc import Collection, Mapping
@@ -37,7 +37,7 @@ NEVER: Final = -(10**15)
 
 REFUSED_MS: Final = 500
 """For how long a follower that the controller did not let into the ISR is not proposed again. It is
-as long as a broker takes to stop, and short where the controller only had not heard of a new
+as long as a broker takes to stop, and short where the controller only had not received a new
 registration yet."""
 
 
@@ -75,7 +75,7 @@ class IsrChange:
 
     `isr` is in the order of the assignment. The write or request must fail unless `leader_epoch`
     and `partition_epoch` (the version of the state's znode) are still current. `broker_epochs` are
-    those in which the followers in `isr` were last heard, where they say so: one that has restarted
+    those of the followers in `isr` at their last fetch, where they say so: one that has restarted
     since may have lost what it had (KIP-903).
     """
 
@@ -159,7 +159,7 @@ class InSync:
 
     @property
     def maximal_isr(self) -> frozenset[int]:
-        """The committed ISR and those being added: whom the high watermark waits for."""
+        """The committed ISR and those being added: the high watermark waits for all."""
         return self._maximal
 
     @property
@@ -315,7 +315,7 @@ class InSync:
         It is the smallest log end among the maximal ISR and among those who are about to join it:
         caught up in time, but not let in yet. Not to wait for these would keep the mark ahead of
         them for as long as producers write. One that the controller refused is waited for, too: it
-        may be in the ISR all the same, by a change that this leader has not heard of yet. `own_end`
+        may be in the ISR all the same, by a change that this leader has not received yet. `own_end`
         is what this broker's copy counts for; of those outside the ISR only brokers in `alive`
         count (None: all). Where `waits_for_joining` is set afterwards, call it again now and then:
         one that fetches no more is waited for until `lag_max_ms` have passed, and only the time
@@ -458,7 +458,7 @@ def _brokers(isr: tuple[int, ...]) -> frozenset[int]:
 
 
 def _restart(follower: Follower, *, log_end: int, now_ms: int, in_sync: bool) -> None:
-    """Begin an epoch with a follower: one heard of only before it has to catch up in it."""
+    """Begin an epoch with a follower: one that fetched only before it has to catch up in it."""
     since = now_ms if in_sync else NEVER
     follower.leader_end_at_fetch, follower.fetched_ms = log_end, since
     follower.caught_up_ms = since

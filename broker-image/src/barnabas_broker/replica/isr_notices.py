@@ -1,4 +1,4 @@
-"""When the controller is told which in-sync replicas leaders have written themselves.
+"""When to notify the controller of in-sync replicas that leaders have written themselves.
 
 Pure: time comes in as milliseconds. The figures are those of Kafka's `ZkAlterPartitionManager`:
 a few seconds after the last change, so that many travel in one notification, or a minute after
@@ -17,7 +17,7 @@ DELAY_MAX_MS: Final = 60_000
 
 
 class IsrNotices:
-    """The partitions that were written and not told of yet."""
+    """The partitions that were written and not notified yet."""
 
     def __init__(self, now_ms: int) -> None:
         self._written: set[TopicPartition] = set()
@@ -30,7 +30,7 @@ class IsrNotices:
         self._last_written_ms = now_ms
 
     def take(self, now_ms: int) -> frozenset[TopicPartition]:
-        """What is to be told now; nothing where it is to wait."""
+        """The partitions to notify now; none where it is to wait."""
         quiet = self._last_written_ms + LINGER_MS < now_ms
         if not self._written or not (quiet or self._last_notice_ms + DELAY_MAX_MS < now_ms):
             return frozenset()
@@ -40,5 +40,5 @@ class IsrNotices:
         return taken
 
     def put_back(self, partitions: frozenset[TopicPartition]) -> None:
-        """The controller could not be told of these."""
+        """The controller could not be notified of these."""
         self._written |= partitions

@@ -40,11 +40,11 @@ Ended = Callable[[Exception | None], None]
 
 
 def _do_nothing() -> None:
-    """Stands where nobody goes by what the replicas have done."""
+    """The default callback after an image is applied."""
 
 
 def _unheard(_: Exception | None) -> None:
-    """Stands where nobody waits for the end of what was asked for."""
+    """The default callback of a deletion."""
 
 
 class Copying(Protocol):
@@ -131,7 +131,7 @@ class ReplicaManager:
         return partition
 
     def readable(self, tp: TopicPartition, client_epoch: int = NO_EPOCH) -> Partition:
-        """The partition, if consumers may read it here, whoever leads it (KIP-392).
+        """The partition, if consumers may read it here, from leader or follower (KIP-392).
 
         Raises KafkaError with UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR,
         REPLICA_NOT_AVAILABLE, FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH.
@@ -289,7 +289,7 @@ class ReplicaManager:
         """Whether a partition's log is being cut, after which the work will be done.
 
         A cut waits for a disk, for which the event loop does not wait. What is said later of the
-        same partition stands behind what was said before.
+        same partition queues behind what was said before.
         """
         log = self._logs.logs.get(tp)
         if log is None or not log.busy:
@@ -344,7 +344,7 @@ class ReplicaManager:
         )
         return replace(topic, partitions=partitions)
 
-    def apply_directory_health(self, health: DirectoryHealth, image: MetadataImage) -> None:
+    def on_health(self, health: DirectoryHealth, image: MetadataImage) -> None:
         """A log directory has changed its state: answer who waits for it, make what has room."""
         self.reach_version += 1
         inside = [it for it in self._partitions.values() if it.log.health is health]
@@ -427,7 +427,7 @@ class ReplicaManager:
     ) -> None:
         partition_log = self._logs.logs.get(tp)
         if partition_log is not None and not _is_of(topic, partition_log):
-            # As Apache's brokers do at the start since 3.7: nobody may read it as the new topic's.
+            # As Apache's brokers do at the start since 3.7: it must not be read as the new topic's.
             aside = self._logs.set_aside(tp, self._clock_ms())
             log.error(
                 "Stray log of an earlier topic of that name: partition=%s kept as %s", tp, aside

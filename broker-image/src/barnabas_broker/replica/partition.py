@@ -56,7 +56,7 @@ class OwnBatch(NamedTuple):
 
     @property
     def saved_bytes(self) -> int | None:
-        """Not known where the batch is compressed; nobody waits for it."""
+        """Not known where the batch is compressed, as it is not needed."""
         return None if any(header.attributes & CODEC_MASK for _, header in self.headers) else 0
 
 
@@ -354,7 +354,7 @@ class Partition:
         """Whether what was appended below the offset `end`, in that epoch, counts.
 
         NONE once it does, None while it does not; KAFKA_STORAGE_ERROR, NOT_LEADER_OR_FOLLOWER or
-        NOT_ENOUGH_REPLICAS_AFTER_APPEND where a producer must hear that it may not.
+        NOT_ENOUGH_REPLICAS_AFTER_APPEND where a producer must learn that it may not.
         """
         if not self.is_leader or self.state.leader_epoch != leader_epoch:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -370,7 +370,7 @@ class Partition:
         return ErrorCode.NONE
 
     def commit_ended(self) -> None:
-        """A sync of the log has ended: move the high watermark, and tell who waited for it."""
+        """A sync of the log has ended: move the high watermark, and complete what waited for it."""
         steps: list[Callable[[], None]] = [write.look for write in self.produce_waiters]
         if self.is_leader and self.log.failure is None:
             steps.insert(0, self._advance_high_watermark)
@@ -420,7 +420,7 @@ class Partition:
         return ErrorCode.NONE if self.low_watermark >= offset else None
 
     def look_at_brokers(self) -> None:
-        """Brokers have gone: what waited for one of them waits no more.
+        """Brokers have gone: what waited for one waits no more.
 
         Neither does the high watermark, where that one was about to join: producers may wait for
         the mark, and followers have nothing to fetch that would move it.
@@ -505,7 +505,7 @@ class Partition:
                 fetch.complete()
         if self.fetch_waiters:
             for fetch in list(self.fetch_waiters):
-                fetch.grew(size or 1)  # There is something, though nobody may have counted it.
+                fetch.grew(size or 1)  # There is something, though its size may be unknown.
 
     # Followers of this leader.
 

@@ -2,9 +2,9 @@
 
 In an offline directory it is of no use. In a full one it still has all it had, so it is counted
 out only where the others are enough to go on without it: then a leader yields to one that is in
-sync with it, and nobody waits any more for a follower that can append nothing. That goes by what
+sync with it, and no producer waits any more for a follower that can append nothing. That follows
 the topic demands, `min.insync.replicas`: disks that fill up together must not leave records on
-fewer replicas than that. Where nobody can take over, the leader keeps on serving what there is.
+fewer replicas than that. Where no replica can take over, the leader keeps on serving what there is.
 """
 
 from barnabas_broker.cluster.image import NO_LEADER, PartitionState

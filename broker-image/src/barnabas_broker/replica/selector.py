@@ -1,4 +1,4 @@
-"""Which replica a consumer that says where it stands should read from (KIP-392).
+"""Which replica a consumer that names its rack should read from (KIP-392).
 
 Decides, for a leader that a consumer asked, whether another replica is to be preferred. Pure; the
 rules are those of Apache Kafka 3.9's `ReplicaManager.findPreferredReadReplica` and
@@ -33,10 +33,10 @@ Selector = Callable[[str, Candidate, Iterable[Candidate]], Candidate]
 
 
 def rack_aware(rack: str, leader: Candidate, followers: Iterable[Candidate]) -> Candidate:
-    """The leader if it stands in that rack or no follower does, else the best of those there.
+    """The leader if it is in that rack or no follower is, else the best follower there.
 
     That is the one that has most of the log; of several, the one that had all of it last, and of
-    several still the one of the highest number, so that all are told the same.
+    several still the one of the highest number, so that all get the same.
     """
     near = [each for each in followers if each.rack == rack]
     if not near or leader.rack == rack:

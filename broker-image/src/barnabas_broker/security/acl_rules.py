@@ -3,8 +3,8 @@
 A rule about a pattern applies to a resource that has the pattern's name, to any for the literal
 `*`, and to one whose name begins with it for a prefixed pattern. A rule that denies wins over all
 that allow. Describe is implied by Read, Write, Delete and Alter, DescribeConfigs by AlterConfigs;
-nothing is implied by what is denied. Without any rule that applies to a resource, whoever it is
-about, `allow.everyone.if.no.acl.found` decides. Super users may do everything.
+nothing is implied by what is denied. Without any rule that applies to a resource, for any
+principal, `allow.everyone.if.no.acl.found` decides. Super users may do everything.
 
 A `Rules` never changes. Who may do what is decided from a few look-ups, however many rules there
 are: one for each length that a prefix of the resource's type has.
@@ -58,7 +58,7 @@ NO_MATCH: Final = Decision(False, "no ACL that allows it")
 
 
 def sufficient_for(operation: AclOperation) -> tuple[AclOperation, ...]:
-    """The operations that allow this one where one of them is allowed."""
+    """The operations that allow this one where at least one is allowed."""
     return _IMPLIED_BY.get(operation, (operation,))
 
 

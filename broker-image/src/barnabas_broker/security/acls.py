@@ -91,7 +91,7 @@ def from_code(kind: type[Member], code: int) -> Member:
     return kind(code) if code in kind.__members__.values() else kind(0)
 
 
-# The names that stand for every resource of a type, every principal and every host.
+# The wildcards: every resource of a type, every principal and every host.
 WILDCARD = "*"
 WILDCARD_PRINCIPAL = "User:*"
 

@@ -69,7 +69,7 @@ class AdminAccess:
 
     @property
     def watches(self) -> bool:
-        """Whether there are files that `renew` looks at."""
+        """Whether there are files that `renew` reads."""
         return bool(self._paths)
 
     @property

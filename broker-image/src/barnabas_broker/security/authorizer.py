@@ -132,7 +132,7 @@ class AclAuthorizer:
     def authorize_by_type(
         self, principal: Principal, host: str, operation: AclOperation, kind: ResourceType
     ) -> bool:
-        """As `Authorizer.authorize_by_type`. Looks at every rule of the type once."""
+        """As `Authorizer.authorize_by_type`. Reads every rule of the type once."""
         current = self._current
         resource = ResourcePattern(kind, ANY_NAME, PatternType.ANY)
         key = principal, host, operation, resource

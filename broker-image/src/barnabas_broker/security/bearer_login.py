@@ -2,7 +2,7 @@
 
 The options are those of Kafka's OAuthBearerLoginModule with its OAuthBearerLoginCallbackHandler:
 `clientId`, `clientSecret`, `scope`, `extension_<name>` and `ssl.truststore.*`; the address is the
-setting `sasl.oauthbearer.token.endpoint.url`. Tokens that nobody has signed, which Kafka's client
+setting `sasl.oauthbearer.token.endpoint.url`. Unsecured tokens, which Kafka's client
 makes where no handler is named, are not made here.
 """
 

@@ -61,7 +61,7 @@ class SignedTokenSettings:
 
 @dataclass(frozen=True, slots=True)
 class UnsecuredTokenSettings:
-    """For tokens that nobody has signed: the options of Kafka's handler."""
+    """For unsecured tokens: the options of Kafka's handler."""
 
     subject_claim: str
     scope_claim: str

@@ -3,7 +3,7 @@
 `SignedTokens` checks as Kafka's OAuthBearerValidatorCallbackHandler (KIP-768) and a little more: a
 token of the future (`iat`) is refused, and only signatures of asymmetric keys count, by the
 algorithms that the key itself is for. `UnsecuredTokens` is Kafka's handler for development, which
-believes whatever it is told; a listener has it only where its settings name that class.
+believes any token; a listener has it only where its settings name that class.
 
 Reads no clock: `now_s` brings the time. PyJWT checks signature, audience and issuer.
 """
@@ -178,7 +178,7 @@ def _scopes(claims: Mapping[str, Any], name: str) -> list[str]:
 
 
 def _parts(token: str) -> tuple[Mapping[str, Any], Mapping[str, Any], str]:
-    """Header, claims and signature, without a look at the last; raises TokenError."""
+    """Header, claims and signature, without verifying the last; raises TokenError."""
     parts = token.split(".")
     if len(parts) != 3:
         raise TokenError("it does not have three parts")

@@ -24,7 +24,7 @@ TOKENS_MAX: Final = 10_000
 """More are not issued. Those that other brokers have issued are known all the same."""
 
 TOKENS_OF_OWNER_MAX: Final = 1_000
-"""More are not issued for one owner: nobody uses up what there is for all."""
+"""More are not issued for one owner: one owner cannot use up the limit for all."""
 
 RENEWERS_MAX: Final = 100
 PRINCIPAL_CHARACTERS_MAX: Final = 1000
@@ -114,7 +114,7 @@ class TokenRules:
 
 @dataclass(frozen=True, slots=True)
 class TokenCredential:
-    """What a client authenticates with by a token, and as whom."""
+    """The credential and the principal of a client that authenticates with a token."""
 
     owner: str
     credential: ScramCredential = field(repr=False)

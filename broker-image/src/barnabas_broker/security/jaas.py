@@ -38,7 +38,7 @@ class JaasError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class LoginModule:
-    """One entry of a section: the Java class, and what it is told."""
+    """One entry of a section: the Java class, and its options."""
 
     name: str
     flag: str
@@ -124,7 +124,7 @@ class _Tokens:
         return found
 
     def error(self, reason: str) -> JaasError:
-        """What is wrong, with the line it is in; values are not told, for they may be secret."""
+        """What is wrong, with the line it is in; values are left out, for they may be secret."""
         line = self._found[min(self._next, len(self._found) - 1)][2]
         return JaasError(f"line {line}: {reason}")
 

@@ -34,7 +34,7 @@ _OF_CURVES: Final = {
 }
 _OF_EDWARDS: Final = frozenset(("EdDSA",))
 ALGORITHMS: Final = _OF_RSA.union(_OF_EDWARDS, *_OF_CURVES.values())
-"""The algorithms of signatures that are accepted, all of them asymmetric."""
+"""The accepted signature algorithms, all asymmetric."""
 
 PublicKey = RSAPublicKey | EllipticCurvePublicKey | Ed25519PublicKey | Ed448PublicKey
 

@@ -1,7 +1,7 @@
 """The TLS of one listener: from its `ssl.*` settings to a context, renewed while it serves.
 
 Key and trust stores are PEM or PKCS#12 files, or PEM in the settings themselves (KIP-651).
-Connections keep the context that they were accepted with, so a renewal ends none of them. A broker
+Connections keep the context that they were accepted with, so a renewal ends none. A broker
 connects to others with the stores of the listener through which it reaches them.
 """
 
@@ -129,7 +129,7 @@ def store_files(
 ) -> dict[Path, FileState]:
     """The store files of a listener, with what changes when one is replaced or written.
 
-    `others` are files beside them that are looked at, too.
+    `others` are files beside them that are watched, too.
     """
     names = (settings.of_listener(listener, key) for key in FILES)
     paths = [*(Path(name) for name in names if name), *others]
@@ -164,7 +164,7 @@ class _Of:
         return SettingError(name, shown, f"{message} (listener {self._listener})")
 
     def store(self, location: Key[Any], kind: Key[Any], password: Key[Any]) -> Store:
-        """A store file; where nobody gave a type, its name says it, else it is JKS as in Java."""
+        """A store file; where no type is given, its name says it, else it is JKS as in Java."""
         path = Path(self(location))
         given = self(kind)
         named = self._settings.own_of_listener(self._listener, kind) or self._settings.given(

@@ -38,7 +38,7 @@ class BearerToken:
 
 
 class TokenError(ValueError):
-    """A token is refused; the text is for the broker's log. `status` and `scope` are told."""
+    """A token is refused; the text is for the log. The client gets `status` and `scope`."""
 
     def __init__(self, reason: str, *, status: str = "invalid_token", scope: str = "") -> None:
         super().__init__(reason)

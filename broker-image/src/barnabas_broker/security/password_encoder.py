@@ -28,7 +28,7 @@ from barnabas_kafka.settings.keys.security import (
 DERIVATIONS: Final[Mapping[str, str]] = {
     name: name.removeprefix("PBKDF2WithHmac").lower() for name in KEY_DERIVATIONS
 }
-"""By Java's names; the first is what Kafka takes unless it is told."""
+"""By Java's names; the first is Kafka's default."""
 SALT_BYTES: Final = 256
 _BLOCK_BITS: Final = 128
 _BLOCK_BYTES: Final = _BLOCK_BITS // 8

@@ -112,7 +112,7 @@ FindDecoy = Callable[[str], tuple[bytes, int]]
 
 
 class TokenLogin(Protocol):
-    """What a client that names a delegation token is authenticated by, and as whom."""
+    """The credential and the principal of a client that names a delegation token."""
 
     @property
     def owner(self) -> str:

@@ -35,7 +35,7 @@ class StoreError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store:
-    """A file of keys or certificates. `kind` is told by the file's name where it is not given."""
+    """A file of keys or certificates. The file's name gives `kind` where it is not set."""
 
     path: Path
     kind: str | None = None
@@ -43,7 +43,7 @@ class Store:
 
     @property
     def format(self) -> str:
-        """PEM or PKCS12; raises StoreError where it is neither, or nothing tells.
+        """PEM or PKCS12; raises StoreError where it is neither, or unknown.
 
         The types JKS and PKCS12 mean either format, as in Java: what the file begins with decides.
         """
@@ -99,9 +99,9 @@ def identity_pem(store: Store) -> bytes:
 
 
 def load_trust(context: ssl.SSLContext, store: Store) -> None:
-    """Have a context trust the certificates of a trust store, and none but them.
+    """Have a context trust the certificates of a trust store, and no others.
 
-    Each of them is an anchor, also one that another has signed, as in Java. Raises StoreError.
+    Each is an anchor, also one that another has signed, as in Java. Raises StoreError.
     """
     _trust(context, str(store.path), trust_pem(store))
 

@@ -44,7 +44,7 @@ TEST_SETTINGS: Mapping[str, str] = {
 
 
 class BrokerError(RuntimeError):
-    """The broker did not start, or did not stop when told to; carries its last log lines."""
+    """The broker did not start, or did not stop on request; carries its last log lines."""
 
 
 class Broker:
@@ -315,7 +315,7 @@ class Broker:
                     raise BrokerError(self._explain(what))
                 time.sleep(READY_POLL_S)
             ready = json.loads(ready_file.read_text())
-        except BaseException:  # An interrupt must not leave a broker nobody knows of.
+        except BaseException:  # An interrupt must not leave a broker running.
             process.kill()
             process.wait()
             raise

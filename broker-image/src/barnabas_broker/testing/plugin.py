@@ -81,7 +81,7 @@ def secured_kafka_broker(
 def kafka_broker_factory(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[BrokerFactory]:
-    """A function of broker settings that starts a broker; all of them stop with the test."""
+    """A function of broker settings that starts a broker; all stop with the test."""
     started: list[Iterator[Broker]] = []
     marked = _marked_settings(request)
 

@@ -1,7 +1,7 @@
 """Znodes of the ACLs of Kafka's resources (`kafka.zk.ZkAclStore`, `AclEntry`; KIP-290).
 
 One znode for each resource pattern, with all that is said of it, and beside it one for each change,
-which tells brokers what to read again. Literal patterns have lain where they do since 0.9, prefixed
+which names what brokers read again. Literal patterns have lain where they do since 0.9, prefixed
 ones since 2.0. Types, operations and permissions are words here, written as `Topic`,
 `TransactionalId`, `DescribeConfigs`, `Allow`.
 """

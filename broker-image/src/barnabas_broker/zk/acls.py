@@ -1,6 +1,6 @@
 """Who may read and write a znode where `zookeeper.set.acl` is true (`kafka.zk.ZkData.defaultAcls`).
 
-Whoever made a znode may do everything with it. The world may read it, except where passwords,
+The creator of a znode may do everything with it. The world may read it, except where passwords,
 secrets of listeners and delegation tokens are kept. `/consumers` stays open, because consumers
 of long ago write below it themselves.
 """

@@ -1,4 +1,4 @@
-"""How a session with an ensemble is protected, and as whom it is opened."""
+"""The TLS and credentials of a session with an ensemble."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Credentials:
     renewed: Callable[[], tuple[ssl.SSLContext, TlsMaterial] | None] | None = field(
         default=None, compare=False, repr=False
     )
-    """Both anew where a file has changed since the last call; reads files, never raises."""
+    """Both read again where a file has changed since the last call; reads files, never raises."""
     set_acl: bool = False
     """Whether znodes get ACLs (`acls.py`); without, anybody may do anything with them."""
 

@@ -1,7 +1,7 @@
 """The embedded store: coordination data of a broker that has no ZooKeeper, kept in one file.
 
 The file lies in the first log directory, where an Apache broker started on the same directory
-ignores it (it looks at directories only). Opening reads it, ends the previous process's session
+ignores it (it reads directories only). Opening reads it, ends the previous process's session
 and writes a fresh snapshot beside it, renamed into place; from then on each transaction is one
 appended line, on disk before `commit` returns. `journal.py` describes the format and what is
 made of a file that a crash left behind. A second file beside it holds room for a full disk.
@@ -52,7 +52,7 @@ class EmbeddedStore:
     def open(cls, directory: Path, *, now_ms: int) -> "EmbeddedStore":
         """Open the store of a log directory, which must exist; create it if there is none.
 
-        The caller holds the directory's lock, so nobody else has the file open. Raises
+        The caller holds the directory's lock, so no other process has the file open. Raises
         CoordinationError, in one line, where the file is damaged or cannot be read or written.
         """
         path = directory / FILE_NAME
@@ -106,7 +106,7 @@ class EmbeddedStore:
         """Apply all operations or none; on return they are on disk.
 
         Raises ZooKeeperError where one is refused. Raises CoordinationError where the disk fails;
-        nobody knows then whether the line will be read again, so the store takes no more writes.
+        it is unknown then whether the line will be read again, so the store takes no more writes.
         A full disk is no failure: what was written of the line is cut off, and nothing happened.
         """
         with self._lock:
@@ -145,10 +145,10 @@ class EmbeddedStore:
         return True
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """Nobody else writes here, so there is nothing to tell."""
+        """No other broker writes here, so there is nothing to notify of."""
 
     def watch(self, path: str, kind: Watch) -> None:
-        """Nobody else writes here, so there is nothing to watch for."""
+        """No other broker writes here, so there is nothing to watch for."""
 
     def watch_many(self, paths: Sequence[str], kind: Watch) -> None:
         """As `watch`."""

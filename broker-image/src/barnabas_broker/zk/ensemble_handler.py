@@ -15,7 +15,7 @@ from typing import Any, Final
 from kazoo.handlers.threading import SequentialThreadingHandler
 
 PATIENCE_MIN_S: Final = 2.0
-"""How long the first silence is borne. Each one doubles it until something is heard, so that an
+"""How long the first silence is borne. Each one doubles it until a member answers, so that an
 ensemble that is only slow is waited for; never beyond what kazoo would wait."""
 
 PATIENCE_MAX_S: Final = 64.0
@@ -29,7 +29,7 @@ class EnsembleHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazo
         self._patience_s = PATIENCE_MIN_S
         #: called before anything is sent or received; may wait
         self.before_each: Callable[[], object] = bool
-        #: the connection on which nothing was heard yet
+        #: the connection without an answer yet
         self._unheard: socket.socket | None = None
 
     def create_connection(

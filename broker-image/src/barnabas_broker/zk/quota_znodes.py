@@ -43,7 +43,7 @@ def quota_znode(entity: QuotaEntity) -> ConfigZnode:
 
 
 def quota_entity(entity_type: str, name: str) -> QuotaEntity | None:
-    """Of whom an entity in a path or a notification is; None where it can have no quotas."""
+    """The entity in a path or a notification; None where it can have no quotas."""
     if not name:
         return None
     match entity_type, name.split("/"):

@@ -20,7 +20,8 @@ class RegistryError(Exception):
 def brokers_in(connect: str, credentials: Credentials = NO_CREDENTIALS) -> str:
     """The plaintext addresses of the brokers under `/brokers/ids` of `host:port,…[/chroot]`.
 
-    Raises RegistryError, with what to type instead, where nobody answers or no broker is there.
+    Raises RegistryError, with what to type instead, where ZooKeeper is unreachable or no broker is
+    there.
     """
     try:
         store = SessionStore(connect, session_timeout_ms=TIMEOUT_MS, credentials=credentials)

@@ -3,9 +3,9 @@
 Every call blocks its thread, for a bounded time: while the connection is away it waits for it to
 come back until it has been away for a session timeout, and from then on fails at once, until
 there is a connection again. A write whose answer is lost fails as CoordinationError, because
-nobody can tell whether it happened; whoever keeps a copy of the znodes must read them anew.
+its outcome is unknown; a caller with a copy of the znodes must read them again.
 
-What is heard of changes by others goes to the one subscriber, from a thread of kazoo's: the path
+Changes by others go to the one subscriber, from a thread of kazoo's: the path
 of a znode that was watched, or None after a connection or session came back, when anything may
 have changed and no watch is left.
 """
@@ -68,7 +68,7 @@ from barnabas_zookeeper import errors
 from barnabas_zookeeper.errors import ZooKeeperError
 
 log = logging.getLogger(__name__)
-# kazoo tells each step of a connection at INFO; the steps that matter are told here.
+# kazoo logs each step of a connection at INFO; the steps that matter are logged here.
 _kazoo_log = logging.getLogger(f"{__name__}.kazoo")
 _kazoo_log.setLevel(logging.ERROR)
 
@@ -77,7 +77,7 @@ TRANSACTION_BYTES_MAX: Final = 512 * 1024
 
 RECONNECT_DELAY_MAX_S: Final = 1.0
 """The longest pause between two attempts to connect: a broker should notice soon after the
-ensemble is back, and one attempt a second burdens nobody."""
+ensemble is back, and one attempt a second is no load."""
 
 EXPIRY_SLACK_S: Final = 6.0
 """How much later than its timeout a session may end: ZooKeeper expires sessions once a tick, and
@@ -116,7 +116,7 @@ class SessionStore:
     """Znodes of an ensemble, below a chroot, seen through one session. First `open`, last `close`.
 
     `connect` is `host:port,host:port/chroot`; raises CoordinationError where it is anything else.
-    An `heir` hears of each session before anybody can own a znode by it. While the process is
+    An `heir` gets each session before it can own a znode. While the process is
     `hung`, as any thread can ask, nothing is said to the ensemble: the session ends like that of a
     process that died.
     """
@@ -179,8 +179,8 @@ class SessionStore:
     def open(self, *, connection_timeout_ms: int, make_chroot: bool = True) -> None:
         """Connect, and make the chroot if it does not exist.
 
-        Raises CoordinationError, in one line, where nobody answers in that time, or the
-        credentials are refused; `close` then, too.
+        Raises CoordinationError, in one line, where the ensemble is unreachable in that time, or
+        the credentials are refused; `close` then, too.
         """
         with self._life:  # Not between the two steps of a `close`, which would leave it running.
             if self._closing.is_set():
@@ -192,7 +192,7 @@ class SessionStore:
                 f"no ZooKeeper answers at {self.connect} within {connection_timeout_ms} ms{why} "
                 "(zookeeper.connect, zookeeper.connection.timeout.ms)"
             )
-        # kazoo tells of the connection first, and shows the credentials then; it answers after.
+        # kazoo reports the connection first, and authenticates then; it answers after.
         self._ask("/", self._client.exists_async("/"))
         self._welcome = True
         if self._chroot and make_chroot:
@@ -251,7 +251,7 @@ class SessionStore:
         """Apply all operations or none; ZooKeeper has the time of its own, `now_ms` is not sent.
 
         Raises the ZooKeeperError of the operation that was refused, or CoordinationError where
-        nobody can tell what happened.
+        the outcome is unknown.
         """
         self._await_connection()
         session = self.session
@@ -262,7 +262,8 @@ class SessionStore:
                     f"{operation.path} cannot be made for it"
                 )
         transaction = self._client.transaction()
-        # Not by its methods, which refuse znodes without data; Kafka tells no data from empty.
+        # Not by its methods, which refuse znodes without data; for Kafka no data and empty are the
+        # same.
         transaction.operations += [self._encoded(operation) for operation in operations]
         results = self._ask("/", transaction.commit_async())
         for index, result in enumerate(results):
@@ -282,11 +283,11 @@ class SessionStore:
     # --- hearing
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """Have `subscriber` told of changes, from another thread; it must not block."""
+        """Have `subscriber` called for changes, from another thread; it must not block."""
         self._subscriber = subscriber
 
     def watch(self, path: str, kind: Watch) -> None:
-        """Have the next change of a znode, or of its children, told to the subscriber.
+        """Have the subscriber called for the next change of a znode, or of its children.
 
         A znode that is watched already is not asked for again. Watching the children of a znode
         that does not exist waits for nothing. Raises CoordinationError.
@@ -356,7 +357,7 @@ class SessionStore:
 
     def _on_watch_event(self, armed: tuple[str, Watch], event: WatchedEvent) -> None:
         self._disarm(armed)
-        # Watches end with their connection; the state listener tells when there is a new one.
+        # Watches end with their connection; the state listener runs when there is a new one.
         if event.type != EventType.NONE and self._subscriber is not None:
             self._subscriber(armed[0])
 
@@ -388,7 +389,7 @@ class SessionStore:
             self._armed.discard(armed)
 
     def _on_state(self, state: str) -> None:
-        """In kazoo's connection thread: note whether there is a connection, and tell."""
+        """In kazoo's connection thread: note whether there is a connection, and notify."""
         if state == KazooState.CONNECTED:
             if self._heir is not None:
                 session, password = self.credentials
@@ -410,7 +411,7 @@ class SessionStore:
         self._refused = self._client.client_state == KeeperState.AUTH_FAILED
         given_up = self._refused or self._client.client_state == KeeperState.CLOSED
         if given_up and not self._welcome:
-            self._connected.set()  # `open` need not wait any longer; it is told why when it asks.
+            self._connected.set()  # `open` need not wait any longer; it reads the reason.
             return
         self._connected.clear()
         if self._away_since is None:
@@ -432,7 +433,7 @@ class SessionStore:
             log.warning("ZooKeeper connection lost: %s", self.connect)
 
     def _try_again(self) -> None:
-        """Begin anew after a refusal, which may be that of one member, or of a moment.
+        """Begin again after a refusal, which may be that of one member, or of a moment.
 
         As Kafka's `ZooKeeperClient` does (`scheduleReinitialize`).
         """
@@ -508,7 +509,7 @@ class SessionStore:
         return _ACLS[protection(path)] if self._known.set_acl else OPEN_ACL_UNSAFE
 
     def _refusal(self, path: str, error: KazooException) -> Exception:
-        """What a failure means here: a typed refusal, or that nobody can tell."""
+        """What a failure means here: a typed refusal, or an unknown outcome."""
         refusal = _REFUSALS.get(type(error))
         if refusal is not None:
             return refusal(path)

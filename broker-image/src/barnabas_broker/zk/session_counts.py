@@ -5,7 +5,7 @@ from enum import Enum
 
 
 class SessionState(Enum):
-    """ZooKeeper's names for what may be told of a session."""
+    """ZooKeeper's names for the states of a session."""
 
     CONNECTING = "CONNECTING"
     """There is no connection; the session may last yet."""
@@ -26,8 +26,8 @@ def _unheard(_microseconds: int) -> None:
 class SessionCounts:
     """What a session has been through. Written by its threads, read by any.
 
-    `took` is told in microseconds how long each request waited for its answer, in whichever thread
-    that was.
+    `took` is called with the microseconds that each request waited for its answer, in whichever
+    thread that was.
     """
 
     __slots__ = ("connects", "disconnects", "expires", "refusals", "state", "took")

@@ -1,9 +1,9 @@
-"""The port to coordination data: what the controller needs of ZooKeeper, whoever keeps it.
+"""The port to coordination data: what the controller needs of ZooKeeper, in either mode.
 
-Two stand behind it: the embedded store, a znode tree in this process, and (with a real ensemble)
-a ZooKeeper session. Calls block until the change is durable; a shell for which that is too long
-makes them in a thread. Refusals are the typed errors of `barnabas_zookeeper.errors`, which say
-what happened; `CoordinationError` means that nobody can tell.
+It has two implementations: the embedded store, a znode tree in this process, and (with a real
+ensemble) a ZooKeeper session. Calls block until the change is durable; a shell for which that is
+too long makes them in a thread. Refusals are the typed errors of `barnabas_zookeeper.errors`, which
+say what happened; `CoordinationError` means that the outcome is unknown.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 Subscriber = Callable[[str | None], None]
-"""Told the path of a watched znode that has changed; None where anything may have changed."""
+"""Called with the path of a watched znode that has changed; None where any may have changed."""
 
 
 class Watch(Enum):
@@ -97,11 +97,11 @@ class CoordinationStore(Protocol):
         ...
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """Have `subscriber` told of changes by others; from any thread, and it must not block."""
+        """Have `subscriber` called for changes by others; in any thread, and it must not block."""
         ...
 
     def watch(self, path: str, kind: Watch) -> None:
-        """Have the next change of a znode, or of its children, told to the subscriber, once."""
+        """Have the subscriber called once, for the next change of a znode, or of its children."""
         ...
 
     def watch_many(self, paths: Sequence[str], kind: Watch) -> None:
@@ -124,7 +124,7 @@ class Heir(Protocol):
         """Connect by TLS only, with this `zk.credentials.TlsMaterial`; call before `hand_over`.
 
         Again where certificates were renewed; the session to end stays the same. Where it cannot be
-        handed over, no session is told of.
+        handed over, the supervisor has no session to close.
         """
 
     def hand_over(self, session: int, password: bytes, timeout_ms: int, hosts: str) -> None:

@@ -17,7 +17,7 @@ CHANGES: Final = "/delegation_token/token_changes"
 CHANGE_PREFIX: Final = f"{CHANGES}/token_change_"
 VERSION: Final = 3
 REQUESTERS_SINCE: Final = 3
-"""The version since which the requester is told (KIP-373); before, it is the owner."""
+"""The version since which the requester is stored (KIP-373); before, it is the owner."""
 
 
 @dataclass(frozen=True, slots=True)

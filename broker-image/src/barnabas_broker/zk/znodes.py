@@ -44,7 +44,7 @@ def decode_object(path: str, data: bytes | None) -> dict[str, Any]:
     try:
         value = json.loads(data or b"")
         if data is not None and b"\\u" in data:
-            encode_object(value)  # Halves of surrogate pairs are text that nobody could pass on.
+            encode_object(value)  # Halves of surrogate pairs are text that cannot be encoded.
     except (ValueError, RecursionError) as error:
         raise MalformedZnodeError(path, f"not JSON ({error})") from error
     if not isinstance(value, dict):
@@ -319,7 +319,7 @@ class ConfigZnode:
 
 
 class ConfigChangeZnode:
-    """`/config/changes/config_change_NNNNNNNNNN`: tells brokers which entity to read again."""
+    """`/config/changes/config_change_NNNNNNNNNN`: names the entity that brokers read again."""
 
     ROOT = "/config/changes"
     PREFIX = f"{ROOT}/config_change_"
@@ -346,7 +346,7 @@ class ConfigChangeZnode:
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopicZnode:
-    """`/admin/delete_topics/T`: somebody wants the topic gone. Holds nothing."""
+    """`/admin/delete_topics/T`: the topic is marked for deletion. Holds nothing."""
 
     topic: str
 

@@ -56,8 +56,8 @@ def test_every_change_of_a_directory_is_told() -> None:
     async def story() -> None:
         thread, alone = Thread(), Thread(shared=False)
         for _ in range(2):
-            events(thread, Led()).announce()
-            events(alone, Led()).announce()
+            events(thread, Led()).send()
+            events(alone, Led()).send()
         assert (thread.notes, alone.notes) == (2, 0)
 
     asyncio.run(story())
@@ -90,6 +90,6 @@ def test_a_failure_is_logged_and_no_more() -> None:
     """The caller has other things to do."""
 
     async def story() -> None:
-        events(Thread(error=KeyError("x")), Led()).announce()
+        events(Thread(error=KeyError("x")), Led()).send()
 
     asyncio.run(story())

@@ -457,7 +457,7 @@ def test_each_task_survives_what_it_meets() -> None:
         channels.take(asked(VIEW, 1), 3)
         while await told.requests.get() is not ApiKey.LEADER_AND_ISR:
             pass
-        await kill("telling own directories")
+        await kill("reporting own directories")
         told.refuse_storage = 0
         assert await told.answers.get() == (1, {TP: StorageAnswer(0, usable=False)})
         await channels.close()

@@ -162,7 +162,7 @@ class Groups:
         return found
 
     def ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        """Where partitions end; without those that are gone, or that nobody leads."""
+        """Where partitions end; without those that are gone, or that have no leader."""
         found: dict[Partition, int] = {}
         for each, future in list_offsets(self.connection, self.client, list(partitions), LATEST):
             try:
@@ -203,7 +203,7 @@ class Groups:
     def subscribers(self, group: str) -> tuple[Subscriber, ...]:
         """The members, what they want and what they have.
 
-        CommandError where there is no such group, or its members do not tell their topics.
+        CommandError where there is no such group, or its members do not show their topics.
         """
         results = call(self.connection, describe_groups([group]))
         for error in results.errors.values():

@@ -194,8 +194,8 @@ def reset_offsets(
     """Set where groups without members go on.
 
     Nothing is changed without --execute. An offset that a partition does not have becomes the
-    nearest it has, which is told. A group with members is refused, for they would go on where they
-    are and commit over what was set.
+    nearest it has, which is printed. A group with members is refused, for they would go on where
+    they are and commit over what was set.
     """
     if bool(names) == all_groups:
         raise click.UsageError("name groups, or give --all-groups")
@@ -231,7 +231,7 @@ def reset_offsets(
 def downgrade_(names: tuple[str, ...], all_groups: bool, connection: Connection) -> None:
     """Rewrite groups of the consumer protocol to the classic form, offsets kept.
 
-    Then no record that a Kafka 3 broker cannot read is left of them, which is counted and told.
+    Then no record that a Kafka 3 broker cannot read is left of them, which is counted and printed.
     Groups with members are refused.
     """
     if bool(names) == all_groups:

@@ -1,8 +1,8 @@
 """`barnabas groups downgrade`: back to records that any Kafka 3 can read.
 
-A group that the consumer protocol left empty is taken over by the classic protocol: somebody asks
+A group that the consumer protocol left empty is taken over by the classic protocol: this tool asks
 to join it, as a classic member would, and does not. The coordinator then ends what the group has
-in records of the newer kinds, and keeps its offsets. Who asks is no consumer, so that a group with
+in records of the newer kinds, and keeps its offsets. The tool is no consumer, so that a group with
 members has no place for it. What remains is counted by reading `__consumer_offsets` to its end.
 """
 

@@ -1,7 +1,7 @@
 """Reset plans as CSV, in the format of Kafka's `--export` and `--from-file`.
 
 One group: `topic,partition,offset`. Several: `group,topic,partition,offset`. There is no heading;
-names that need it stand in quotes.
+names that need it are in quotes.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from barnabas_broker.cli.errors import FAILED, CommandError
 
 @contextmanager
 def reported_as(beginning: str) -> Iterator[None]:
-    """Tell a failure on standard output after `beginning`, where scripts look for it."""
+    """Print a failure on standard output after `beginning`, where scripts look for it."""
     try:
         yield
     except CommandError as error:

@@ -17,7 +17,7 @@ from barnabas_kafka.protocol.registry import ApiKey
 @tool("kafka-broker-api-versions")
 @connected()
 def main(connection: Connection) -> None:
-    """Print the versions every broker supports, and which of them this program would use."""
+    """Print the versions every broker supports, and those that this program would use."""
     with AdminSession(connection) as session:
         for broker in session.brokers().values():
             request = ApiVersionsRequest(

@@ -188,7 +188,7 @@ def _quotas(connection: Connection, entity: dict[str, str | None], options: dict
 
 
 def _entity(options: dict[str, Any]) -> dict[str, str | None]:
-    """Types with their names: None means all of them, "" what holds for all without their own."""
+    """Types with their names: None means all names, "" the default entity."""
     types, names = _given(options)
     if not types:
         raise click.UsageError("At least one of --entity-type, --topic, --broker is needed.")

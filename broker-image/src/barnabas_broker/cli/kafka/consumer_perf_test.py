@@ -1,4 +1,4 @@
-"""`kafka-consumer-perf-test`: how fast records are read, as Kafka's tool tells it."""
+"""`kafka-consumer-perf-test`: how fast records are read, as Kafka's tool prints it."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def main(
 
 
 def _selected(broker_list: str | None, live: list[int]) -> list[int]:
-    """The brokers of --broker-list, or all; CommandError where one of them is not registered."""
+    """The brokers of --broker-list, or all; CommandError where one is not registered."""
     try:
         brokers = [int(text) for text in broker_list.split(",")] if broker_list else live
     except ValueError:

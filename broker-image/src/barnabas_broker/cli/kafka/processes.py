@@ -2,7 +2,7 @@
 
 Apache's scripts look for Java's main class in the list of processes. Ours keep one small file for
 each server, in a directory of the user's own, so that nothing else is ever stopped. A pid alone is
-no name, for the kernel gives it to somebody else later: the file has the moment of the start too.
+no name, for the kernel reuses it later: the file has the moment of the start too.
 """
 
 from __future__ import annotations

@@ -249,7 +249,7 @@ def _option(name: str) -> str:
 
 @contextmanager
 def _failures() -> Iterator[list[str]]:
-    """Tell failures on standard output, where Kafka's tool does; exit code 1."""
+    """Print failures on standard output, where Kafka's tool does; exit code 1."""
     try:
         yield []
     except CommandError as error:
@@ -294,7 +294,7 @@ def _limit_copies(connection: Connection, brokers: Iterable[int], rate: int) -> 
 def _alter(
     connection: Connection, wanted: Mapping[TopicPartition, Sequence[int] | None], refusal: str
 ) -> None:
-    """Begin or cancel moves; every refusal is told below `refusal`."""
+    """Begin or cancel moves; every refusal is printed below `refusal`."""
     with _failures():
         errors = call(connection, alter_partition_reassignments(wanted)).errors
     if errors:

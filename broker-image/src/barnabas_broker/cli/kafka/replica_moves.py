@@ -1,6 +1,6 @@
-"""Moves of replicas between log directories, for `kafka-reassign-partitions`: begun and looked at.
+"""Moves of replicas between log directories, for `kafka-reassign-partitions`.
 
-A replica that is not on its broker yet cannot be told where to lie; so a move is asked for again
+A replica that is not on its broker yet cannot be assigned a directory; so a move is asked for again
 until it is taken, as Kafka's tool does.
 """
 

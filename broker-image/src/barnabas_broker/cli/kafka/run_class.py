@@ -47,7 +47,7 @@ CLASSES = {
 
 
 def main() -> None:
-    """Run the tool that stands for the class named first; exit code 1 where there is none."""
+    """Run the tool of the class named first; exit code 1 where there is none."""
     arguments = sys.argv[1:]
     if arguments[:1] == ["-daemon"]:
         arguments = [*arguments[1:2], "-daemon", *arguments[2:]]

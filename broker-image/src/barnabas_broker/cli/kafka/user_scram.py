@@ -1,7 +1,7 @@
 """`kafka-configs --entity-type users`: SCRAM credentials, through brokers or in ZooKeeper itself.
 
-With --zookeeper no broker has to run. So the users come into being with which brokers authenticate
-to each other: none of them could be asked before the first one runs.
+With --zookeeper no broker has to run. So the users are created with which brokers authenticate
+to each other: there is no broker to ask before the first one runs.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _credential(user: str, name: str, value: str) -> ScramCredential:
     mechanism = _mechanism(name)
     match = _VALUE.fullmatch(value)
     if match is None or not match[2]:
-        # The value is not told, for it may hold the password.
+        # The value is left out, for it may hold the password.
         raise click.UsageError(f"Invalid value for {name}: [iterations=N,password=...] is needed")
     iterations = int(match[1]) if match[1] else ITERATIONS_MIN
     if not ITERATIONS_MIN <= iterations <= ITERATIONS_MAX:
@@ -94,7 +94,7 @@ def alter_through_brokers(connection: Connection, change: Change) -> None:
 
 
 def describe_through_brokers(connection: Connection, user: str | None) -> None:
-    """Show mechanisms and iterations as a broker tells them."""
+    """Show mechanisms and iterations as a broker reports them."""
     from barnabas_broker.cli.admin import call
 
     try:
@@ -107,7 +107,7 @@ def describe_through_brokers(connection: Connection, user: str | None) -> None:
 
 
 def alter_in_zookeeper(connect: str, config: Path | None, change: Change) -> None:
-    """Write the credentials of a user where brokers read them, and tell those that run."""
+    """Write the credentials of a user where brokers read them, and notify running brokers."""
     from barnabas_broker.controller.startup import make_parents
     from barnabas_broker.controller.writes import change_config
     from barnabas_broker.zk.znodes import ConfigZnode

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def main(topic: str, connection: Connection, **options: Any) -> None:
     """Send increasing numbers, and print as JSON which records were acknowledged."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    # No retries: every record is told as delivered or as failed once.
+    # No retries: every record is reported as delivered or as failed once.
     producer = open_producer(connection, topic, {"acks": options["acks"], "retries": 0})
     sending = _Sending(producer, topic, options["throughput"])
     event("startup_complete")
@@ -72,7 +72,7 @@ class _Sending:
 
     def send(self, key: str | None, value: str, timestamp_ms: int) -> None:
         """Queue one record, no sooner than the throughput allows."""
-        # Polling returns as soon as there was an answer to tell.
+        # Polling returns as soon as there was an answer to report.
         while wait_s := due_s(self._sent, self._throughput, time.monotonic() - self._began_s):
             self._producer.poll(wait_s)
         self._sent += 1

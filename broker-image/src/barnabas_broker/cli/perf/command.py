@@ -188,7 +188,7 @@ def payloads(size: int, kinds: int = 1) -> list[bytes]:
 
 
 def new_group(beginning: str) -> str:
-    """A group nobody is in."""
+    """The id of a new group."""
     return f"{beginning}-{random.randrange(100_000)}"  # noqa: S311
 
 

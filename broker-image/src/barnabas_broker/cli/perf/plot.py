@@ -11,7 +11,7 @@ KINDS = (".png", ".svg", ".pdf")
 
 
 def check(path: Path) -> None:
-    """InputError where no picture could be written there, told before anything is measured."""
+    """InputError where no picture could be written there, before anything is measured."""
     if path.suffix not in KINDS:
         raise InputError(f"--plot {path}: the name ends in one of {', '.join(KINDS)}")
     if not path.absolute().parent.is_dir():

@@ -1,4 +1,4 @@
-"""Sending many records as fast as it goes, or as fast as told, and timing each."""
+"""Sending many records as fast as possible, or at a given rate, and timing each."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def send(producer: Producer, plan: Plan, watch: Watch, *, timeout_s: float) -> S
         if number % POLL_EVERY == 0 or plan.per_second > 0:
             sent.elapsed_s = time.monotonic() - began_s
             producer.poll(0)
-            # Polling returns as soon as there was an answer to tell.
+            # Polling returns as soon as there was an answer to report.
             while wait_s := due_s(number + 1, plan.per_second, time.monotonic() - began_s):
                 producer.poll(wait_s)
             watch(sent)

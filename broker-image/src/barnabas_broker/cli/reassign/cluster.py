@@ -104,7 +104,7 @@ def current_assignment(connection: Connection) -> CurrentAssignment:
 
 
 def reassign(connection: Connection, wanted: Mapping[TopicPartition, Sequence[int] | None]) -> None:
-    """Begin moves, or with None end them; every refusal is told."""
+    """Begin moves, or with None end them; every refusal is reported."""
     by_topic: dict[str, list[ReassignablePartition]] = {}
     for tp, replicas in wanted.items():
         listed = None if replicas is None else list(replicas)
@@ -161,7 +161,7 @@ def unthrottle(
 ) -> None:
     """Take throttles off the topics that are there, and `settings` off all brokers that live.
 
-    Not only where some broker says that there are any: it may not have heard of them yet.
+    Not only where some broker says that there are any: it may not have received them yet.
     """
     client, there = connection.admin()
     for topic in sorted(topics):

@@ -235,7 +235,7 @@ def _verify(
     preserve: bool,
     patience_s: float = 0,
 ) -> None:
-    """Show and tidy; for so long a broker may be late to hear that moves have ended."""
+    """Show and tidy; for so long a broker may be late to learn that moves have ended."""
     give_up_at = time.monotonic() + patience_s
     pause = threading.Event()
     while True:

@@ -1,6 +1,6 @@
-"""Layouts as Kafka generates them: topics placed anew, as if made on the brokers that are named.
+"""Layouts as Kafka generates them: topics placed again, as if created on the named brokers.
 
-What `kafka-reassign-partitions --generate` proposes. It looks at no replica that is there, and so
+What `kafka-reassign-partitions --generate` proposes. It ignores existing replicas, and so
 moves nearly all; a plan moves the least.
 """
 

@@ -58,7 +58,7 @@ def check_brokers(current: CurrentAssignment, brokers: Iterable[int]) -> None:
 
 
 def check_at_rest(current: CurrentAssignment, layout: Layout) -> None:
-    """CommandError where one of the partitions is being moved: nobody knows where it ends."""
+    """CommandError where one of the partitions is being moved: its outcome is unknown."""
     if moving := sorted(current.moving.keys() & layout.keys()):
         raise CommandError(
             f"{moving[0]} is being moved to {list(current.moving[moving[0]].target)}: "

@@ -135,7 +135,7 @@ def ends_answered(
 
 
 def unclean_elections(context: ControllerContext) -> Transition[None]:
-    """After a change of settings: lead what nobody leads, where that is allowed by now.
+    """After a change of settings: elect leaders for leaderless partitions, where it is allowed now.
 
     Kafka's UncleanLeaderElectionEnable and TopicUncleanLeaderElectionEnable.
     """

@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 def controlled_shutdown(
     context: ControllerContext, broker: int, broker_epoch: int
 ) -> Transition[list[TopicPartition]]:
-    """Prepare for a broker to stop; returns what it leads and nobody else can.
+    """Prepare for a broker to stop; returns what it leads and no other one can.
 
     Raises KafkaError: STALE_BROKER_EPOCH, BROKER_NOT_AVAILABLE, or that of a failed write.
     """

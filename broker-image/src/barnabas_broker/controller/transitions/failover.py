@@ -30,8 +30,8 @@ from barnabas_kafka.ids import TopicPartition
 def begin(context: ControllerContext, *, first_epoch: int) -> Transition[None]:
     """Read everything, see to it that it is led, and publish it; the claim is made.
 
-    A topic that cannot be read stays as it was known. Until it is published nobody hears of
-    anything, and what fails begins again from the start.
+    A topic that cannot be read stays as it was known. Until it is published brokers receive
+    nothing, and what fails begins again from the start.
     """
     brokers: Mapping[int, BrokerRegistration] = yield ReadBrokers()
     known = context.image.topics
@@ -82,6 +82,6 @@ def _settle_later(context: ControllerContext, led: Led, leading: ElectionContext
 
 
 def _kept(known: Mapping[str, TopicImage], topic: TopicImage) -> TopicImage:
-    """The same object as before where nothing has changed, so that nobody looks at it again."""
+    """The same object as before where nothing has changed, so that no listener compares it."""
     before = known.get(topic.name)
     return before if before is not None and before == topic else topic

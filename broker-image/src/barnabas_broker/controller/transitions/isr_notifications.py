@@ -1,4 +1,4 @@
-"""ISRs that leaders write themselves, as brokers before 2.7-IV2 do, and tell of in notifications.
+"""ISRs that leaders write themselves, as brokers before 2.7-IV2 do, with notifications.
 
 Kafka's `KafkaController.processIsrChangeNotification`.
 """

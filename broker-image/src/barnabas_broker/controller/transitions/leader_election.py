@@ -1,4 +1,4 @@
-"""Elections that somebody asks for, and those that keep brokers in balance.
+"""Elections that a request asks for, and those that keep brokers in balance.
 
 Kafka's `processReplicaLeaderElection` and `processAutoPreferredReplicaLeaderElection`. They are
 asked for in the protocol, or by tools up to 2.8 in a znode of /admin, which stays until it is done.
@@ -144,7 +144,7 @@ def elections_asked_for(context: ControllerContext) -> Transition[None]:
     answers = yield from elect(context, ElectionType.PREFERRED, wanted)
     for tp, failure in answers.items():
         if failure is not None and failure.code is ErrorCode.UNKNOWN_SERVER_ERROR:
-            raise failure  # Not written, or nobody knows: the znode stays until it is tried again.
+            raise failure  # The outcome is unknown: the znode stays until it is tried again.
         if failure is not None:
             _log.info("Preferred leader not elected: partition=%s %s", tp, failure)
     yield Write([Delete(path)])

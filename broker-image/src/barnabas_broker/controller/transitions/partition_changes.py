@@ -1,7 +1,7 @@
 """What most transitions are made of: read states again, write changes of states, publish them.
 
 The order is the same everywhere: first the store, by the version of each state that the decision
-went by and the controller's epoch, then the image, then brokers. So nobody is told what another
+went by and the controller's epoch, then the image, then brokers. So no broker receives what another
 controller could undo.
 """
 
@@ -32,9 +32,9 @@ def refresh(
 ) -> Transition[None]:
     """Read states again, which their leaders may have written themselves.
 
-    Before decisions that somebody waits for: they would be refused by the store otherwise. With
-    `restored` also states of an older version count: somebody has deleted a znode and made it
-    again, so that its version began anew. That is for after a refusal, and not for reads which a
+    Before decisions that a request waits for: they would be refused by the store otherwise. With
+    `restored` also states of an older version count: a znode was deleted and created
+    again, so that its version began again. That is for after a refusal, and not for reads which a
     lagging member of an ensemble may answer.
     """
     known = [tp for tp in partitions if context.image.partition(tp) is not None]
@@ -91,7 +91,7 @@ def change(
     by_group = yield from write_each(write_groups(context.image, changes, placed))
     refused = by_partition(by_group, changes)
     made = {tp: state for tp, state in changes.items() if tp not in refused}
-    # A topic that somebody has made anew in the store may have fewer partitions than were noted.
+    # A topic created again in the store may have fewer partitions than were noted.
     there = {tp: it for tp, it in offline.items() if context.image.partition(tp) is not None}
     states = changed_states(
         context.image, made, {tp: it for tp, it in placed.items() if tp in made}, there

@@ -152,7 +152,7 @@ def moves_asked_for(context: ControllerContext) -> Transition[None]:
     answers = yield from reassign(context, new)
     for tp, failure in answers.items():
         if failure is not None and failure.code is ErrorCode.UNKNOWN_SERVER_ERROR:
-            raise failure  # Not written, or nobody knows: the znode stays until it is tried again.
+            raise failure  # The outcome is unknown: the znode stays until it is tried again.
         if failure is not None:
             _log.warning("Reassignment rejected: partition=%s %s", tp, failure)
     yield from _tidy(context)

@@ -1,6 +1,6 @@
-"""Elections that nobody asks for: what must become of partitions by who is there.
+"""Elections without a request: compute each partition's state from the live brokers.
 
-An election that the store refuses, because somebody else has written the state, is held again by
+An election that the store refuses, because the state has changed, is held again by
 what the store has; until then its partition is in `ControllerContext.unsettled`.
 """
 

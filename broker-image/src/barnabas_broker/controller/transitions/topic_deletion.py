@@ -74,7 +74,7 @@ def confirm(
     deleting: Mapping[str, TopicImage],
     refused: Collection[str],
 ) -> Transition[None]:
-    """A broker has heard that these topics are on their way out; `refused` it could not delete.
+    """A broker has received that these topics are being deleted; `refused` it could not delete.
 
     A topic made again since under the same name, and deleted again, is another one.
     """
@@ -117,6 +117,6 @@ def complete(context: ControllerContext, names: Collection[str]) -> Transition[N
         del context.deleting[name]
         del context.unconfirmed[name]
         _log.info("Topic deleted on all brokers: topic=%s", name)
-    # For the view: whoever is told from now on must not delete a topic made anew.
+    # For the view: a later delivery must not delete a topic created again.
     context.image = context.image.with_changes()
     yield Publish(context.image)

@@ -4,9 +4,9 @@ Retention (KIP-211; Kafka's `offsetExpirationCondition`):
 
     group                                    an offset expires, retention after
     EMPTY, had members                       the group became empty
-    STABLE, of type "consumer"               its commit, if nobody subscribes to its topic
+    STABLE, of type "consumer"               its commit, if no member subscribes to its topic
     never had members                        its commit
-    of the consumer protocol                 its commit, if nobody subscribes to its topic
+    of the consumer protocol                 its commit, if no member subscribes to its topic
     any other                                never
 
 An offset that was committed with a retention of its own expires then, under the same conditions.
@@ -41,7 +41,7 @@ from barnabas_kafka.protocol.messages.txn_offset_commit import (
 
 DEFAULT_RETENTION = -1
 EPOCHS_SINCE = 9
-"""From this version of OffsetCommit on, clients can be told about member epochs."""
+"""From this version of OffsetCommit on, clients understand error codes of member epochs."""
 
 
 def commit_fault(
@@ -55,7 +55,7 @@ def commit_fault(
     """Why a group does not take a commit as a whole; None if it does.
 
     Without generation and member it is one by a consumer that assigns partitions itself, and taken
-    while nobody is in the group.
+    while the group is empty.
     """
     if group.consumers is not None:
         if generation < 0 and group.is_empty:
@@ -124,8 +124,8 @@ def commits(
 def transactional_commit_fault(group: Group, request: TxnOffsetCommitRequest) -> ErrorCode | None:
     """Why a group does not take a commit that is part of a transaction; None if it does.
 
-    Before version 3 a producer could not tell for which member it commits (KIP-447), so one that
-    tells nothing is taken in every state.
+    Before version 3 a producer could not say for which member it commits (KIP-447), so one that
+    names none is taken in every state.
     """
     if request.generation_id < 0 and group.is_empty:
         return None
@@ -224,7 +224,7 @@ def refused_commit(request: OffsetCommitRequest, code: ErrorCode) -> OffsetCommi
 
 
 def commit_write_error(code: ErrorCode) -> ErrorCode:
-    """What a failed append means to whoever committed (Kafka's `storeOffsets`)."""
+    """What a failed append means to the committing client (Kafka's `storeOffsets`)."""
     if code in _TOO_LARGE:
         return ErrorCode.INVALID_COMMIT_OFFSET_SIZE
     return write_error(code)

@@ -63,9 +63,9 @@ class Group:
         """`whole` is the account that the memory of this group is part of."""
         self.account = Account(whole, GROUP_BYTES + len(group_id))
         self.told_bytes = 0
-        """How much all members tell about themselves."""
-        # A member that had not joined when that was last asked: while it has not, nobody needs to
-        # look at all the others.
+        """Bytes of metadata of all members."""
+        # A member that had not joined when that was last asked: while it has not, none of the
+        # others has to be checked.
         self._awaited: Member | None = None
         # How many members support each assignment protocol.
         self._supporters: Counter[str] = Counter()
@@ -84,7 +84,7 @@ class Group:
         self.offsets: dict[TopicPartition, CommittedOffset] = {}
         self.pending_offsets = PendingOffsets()
         # The first rebalance of an empty group waits for more members: how much longer it may,
-        # None in any other rebalance, and whether somebody came since it was last prolonged.
+        # None in any other rebalance, and whether a member came since it was last prolonged.
         self.remaining_delay_ms: int | None = None
         self.newcomer = False
 
@@ -104,17 +104,17 @@ class Group:
 
     @property
     def state_name(self) -> str:
-        """The state as clients are told it."""
+        """The state as clients see it."""
         return self.state.value if self.consumers is None else self.consumers.state_name
 
     @property
     def kind(self) -> str:
-        """The type as ListGroups tells it (KIP-848)."""
+        """The type as ListGroups shows it (KIP-848)."""
         return "classic" if self.consumers is None else "consumer"
 
     @property
     def all_joined(self) -> bool:
-        """Whether nobody is missing from the rebalance."""
+        """Whether no member is missing from the rebalance."""
         if self.pending:
             return False
         awaited = self._awaited
@@ -154,7 +154,7 @@ class Group:
         assert member.id not in self.pending, violated("pending ids belong to no member")
 
     def remove(self, member_id: str) -> None:
-        """Let a member go; somebody else leads where it did."""
+        """Remove a member; another one leads where it did."""
         member = self.members.pop(member_id)
         self._unweigh(member)
         self._withdraw_support(member)
@@ -184,14 +184,14 @@ class Group:
         return member
 
     def expect(self, member_id: str) -> None:
-        """Remember an id that was given out, until somebody joins with it or nobody does."""
+        """Remember an id that was given out, until a member joins with it or its session ends."""
         if member_id not in self.pending:
             self.pending.add(member_id)
             assert member_id not in self.members, violated("pending ids belong to no member")
             self.account.add(PENDING_BYTES + len(member_id))
 
     def forget(self, member_id: str) -> None:
-        """Expect nobody under an id any more."""
+        """Drop an id that was given out and not used."""
         if member_id in self.pending:
             self.pending.discard(member_id)
             self.account.add(-PENDING_BYTES - len(member_id))
@@ -212,7 +212,7 @@ class Group:
         assert self.told_bytes >= 0, violated("the metadata of members is counted once")
 
     def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode | None:
-        """Why somebody does not speak for a member: fenced, or unknown; None if it does."""
+        """Why a client does not speak for a member: fenced, or unknown; None if it does."""
         if instance_id is not None:
             known = self.static.get(instance_id)
             if known is None:
@@ -224,7 +224,7 @@ class Group:
         return None
 
     def elect_joined_leader(self) -> bool:
-        """See to it that the leader is one who has joined; false where nobody has."""
+        """Make sure that the leader is a member that has joined; False where none has."""
         leader = self.members.get(self.leader_id or "")
         if leader is not None and leader.joining is not None:
             return True
@@ -279,7 +279,7 @@ class Group:
     # --- subscriptions
 
     def subscriptions(self) -> frozenset[str] | None:
-        """The topics members subscribe to; None where the broker cannot tell."""
+        """The topics members subscribe to; None where their metadata is unreadable."""
         if self.consumers is not None:
             return self.consumers.subscribed()
         if self.protocol_type != CONSUMERS:
@@ -345,7 +345,7 @@ class Group:
             for member in self.members.values()
             if member.instance_id is not None
         }
-        if self.leader_id not in self.members:  # Whoever wrote that did not say who leads.
+        if self.leader_id not in self.members:  # The record names no leader.
             self.leader_id = next(iter(self.members), None)
         written_so = GroupEvent.GENERATION_WRITTEN if self.members else GroupEvent.EMPTY_WRITTEN
         self.state = following(self.state, written_so)

@@ -1,4 +1,4 @@
-"""The group coordinator: the shards of groups in their runtime, and what concerns all of them.
+"""The group coordinator: the shards of groups in their runtime, and what concerns all groups.
 
 Decisions are the core's (`shard`); logs, waiting clients and timers are the runtime's
 (`coordinator.runtime`).
@@ -81,7 +81,7 @@ class GroupCoordinator:
         self._expiry = self._loop.call_later(delay_ms / 1000, self._expire)
 
     def stop(self) -> None:
-        """Send whoever waits away, and do nothing more."""
+        """Answer all waiting clients with an error, and do nothing more."""
         if self._expiry is not None:
             self._expiry.cancel()
         self._runtime.stop()
@@ -141,7 +141,7 @@ class GroupCoordinator:
         try:
             shard.renew_session(group, member_id)
             prompt_commits.take(group, topics, now_ms)
-        except Exception:  # The log has it: what the shard has of it, nobody knows.
+        except Exception:  # The log has it: the state of the shard is unknown.
             self._runtime.load_again(held)
             raise
         self._runtime.time(held)
@@ -150,7 +150,7 @@ class GroupCoordinator:
     def assignment(self, request: GroupSync) -> SyncGroupResponse | None:
         """The answer to a SyncGroup that needs no turn (`Shard.assignment`), else None.
 
-        Nobody is told of what does not count yet. Raises as `ask` does.
+        Nothing uncommitted is returned. Raises as `ask` does.
         """
         held = self._runtime.held(request.group_id)
         if held.end > held.partition.log.high_watermark:
@@ -162,7 +162,7 @@ class GroupCoordinator:
         return self._runtime.held(group_id).shard
 
     def group(self, group_id: str) -> Group | None:
-        """A group to look at, None if there is none; raises as `ask` does."""
+        """A group to read, None if there is none; raises as `ask` does."""
         return self.shard(group_id).groups.get(group_id)
 
     def groups(self) -> Sequence[Group]:
@@ -190,7 +190,7 @@ class GroupCoordinator:
         return self._runtime.unloaded
 
     def settled(self, group_id: str) -> "asyncio.Future[None] | None":
-        """When everything that a look at the group shows counts; None if it does already.
+        """When everything that the group shows is committed; None if it is already.
 
         Raises as `ask` does.
         """

@@ -9,7 +9,7 @@
 
 A static member that comes back with a new member id takes its old place: in STABLE without a
 rebalance, as long as the protocol stays the same; in COMPLETING_REBALANCE with one, because the
-leader was told the old id.
+leader has the old id.
 """
 
 from collections.abc import Callable
@@ -45,7 +45,7 @@ from barnabas_kafka.protocol.messages.sync_group import SyncGroupResponse
 MEMBER_ID_FIRST_SINCE = 4
 """From this version on a new member joins in two steps (KIP-394)."""
 SKIP_ASSIGNMENT_SINCE = 9
-"""From this version on a leader that comes back can be told not to assign (KIP-814)."""
+"""From this version on a returning leader can be asked not to assign (KIP-814)."""
 
 
 class Join(NamedTuple):
@@ -75,7 +75,7 @@ class Join(NamedTuple):
 
 
 class Joining:
-    """Decides on JoinGroup requests; `new_id` gives a suffix nobody has had."""
+    """Decides on JoinGroup requests; `new_id` gives an unused suffix."""
 
     def __init__(self, rebalancer: Rebalancer, new_id: Callable[[], str]) -> None:
         self._rebalancer = rebalancer
@@ -119,10 +119,10 @@ class Joining:
         return member_id in group.members or len(group.members) < largest
 
     def _has_memory(self, group: Group, join: Join) -> bool:
-        """Whether what all members tell about themselves stays within its bound.
+        """Whether the metadata of all members stays within its bound.
 
-        A client that tells no more than its share is not counted: as there are only so many, all
-        of them take no more than the bound once again, and joining costs less in large groups.
+        A client that sends no more than its share is not counted: as there are only so many, all
+        such clients take no more than the bound once again, and joining costs less in large groups.
         """
         limits = self._rebalancer.limits
         if join.metadata_size <= limits.members_bytes_max // limits.members_max:
@@ -203,7 +203,7 @@ class Joining:
             group.state is GroupState.COMPLETING_REBALANCE
             or (group.state is GroupState.STABLE and not leads)
         ):
-            # It has not heard of the generation, or only wants to be sure.
+            # It may have missed the generation, or retries.
             turn.answer(join.waiter, generation_for(group, member))
             return
         _update(group, member, join)
@@ -247,8 +247,8 @@ class Joining:
         if join.version >= SKIP_ASSIGNMENT_SINCE:
             turn.answer(join.waiter, generation_for(group, member, skip_assignment=leads))
             return
-        # Told that it leads, it would assign, and nobody would hear of that: so it is told of the
-        # leader that there was, which is nobody now.
+        # As the leader it would assign, and no SyncGroup would carry that: so it is sent the
+        # former leader, which is no member now.
         response = generation_for(group, member, with_members=False)
         response.leader = old_leader or ""
         turn.answer(join.waiter, response)

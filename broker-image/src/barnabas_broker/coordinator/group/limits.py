@@ -19,15 +19,15 @@ MINUTE_MS = 60_000
 MEMBERS_MAX = 10_000
 """Members of a group where neither `group.max.size` nor, for its kind, `group.consumer.max.size` is
 given. Apache's default is no limit, so that one client could fill the memory with members; no group
-that works has so many, as each rebalance writes all of them."""
+in use has so many, as each rebalance writes all members."""
 
 MEMBERS_BYTES_MAX = 16 * 1024 * 1024
-"""Bytes that the members of a group may tell about themselves, or four of the largest batches where
+"""Bytes of metadata that the members of a group may have, or four of the largest batches where
 that is more. All of it is in memory; of each member's protocols one is written, as a part of the
 record of the group, which has to fit into one batch."""
 
 BATCHES_OF_METADATA = 4
-"""So many of the largest batches all members of a group may tell, and one member."""
+"""The metadata of all members of a group, and of one, may take this many of the largest batches."""
 
 JOIN_BYTES_MAX = 4 * 1024 * 1024
 """How large a JoinGroup request may be, or four of the largest batches where that is more. The

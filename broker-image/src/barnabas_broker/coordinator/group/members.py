@@ -1,4 +1,4 @@
-"""A member of a group: what it told about itself and what it waits for."""
+"""A member of a group: its metadata and its pending response."""
 
 from collections.abc import Set
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ class Client:
 
 
 def metadata_size(client: Client, instance_id: str | None, protocols: Protocols) -> int:
-    """How much a client tells about itself when it joins, but for what is small for everybody."""
+    """Bytes of metadata that a client sends when it joins, without the always small parts."""
     size = len(client.client_id) + len(instance_id or "")
     for name, metadata in protocols:
         size += len(name) + len(metadata)

@@ -1,7 +1,7 @@
 """What the parts of a group take of memory (`coordinator.memory`).
 
 Each group has an account, and its shard's and the coordinator's grow and shrink with it. Counted is
-what clients make a broker keep: groups, members, what they tell about themselves, ids that were
+what clients make a broker keep: groups, members, their metadata, ids that were
 given out. Offsets are not: they are in the log, and kept however many there are.
 """
 

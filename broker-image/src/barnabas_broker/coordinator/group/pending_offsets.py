@@ -15,7 +15,7 @@ from barnabas_kafka.ids import TopicPartition
 
 @dataclass(slots=True)
 class _Pending:
-    """`number` tells what was written first; `committed` is None once it was overtaken."""
+    """`number` orders the writes; `committed` is None once it was overtaken."""
 
     number: int
     committed: CommittedOffset | None

@@ -2,7 +2,7 @@
 
 As in Kafka's GroupCoordinator (`prepareRebalance`, `DelayedJoin`, `DelayedSync`):
 
-* A rebalance begins from EMPTY with the initial delay, in which nobody's arrival completes it;
+* A rebalance begins from EMPTY with the initial delay, in which no arrival completes it;
   while the group is new, each newcomer prolongs it by another delay, up to the rebalance timeout.
 * Any other rebalance ends when all members have joined and no id that was given out is missing,
   or at the rebalance timeout: dynamic members that have not come are dropped, static ones stay
@@ -70,7 +70,7 @@ class Rebalancer:
     # --- members
 
     def touch(self, group: Group, member: Member) -> None:
-        """Begin a member's session anew: it has been heard of, or is answered now."""
+        """Restart a member's session: it sent a request, or is answered now."""
         key = TimerKey(Wait.SESSION, group.id, member.id)
         self.timers.start(key, member.session_timeout_ms)
 
@@ -83,13 +83,13 @@ class Rebalancer:
             self.begin(group, turn)
 
     def forget_pending(self, group: Group, member_id: str, turn: CoordinatorResult) -> None:
-        """Expect nobody under an id any more."""
+        """Drop a member id that was given out and not used."""
         group.forget(member_id)
         self.timers.cancel(TimerKey(Wait.PENDING, group.id, member_id))
         self.complete_if_all_joined(group, turn)
 
     def forget_group(self, group: Group) -> None:
-        """Wait for nobody of a group any more."""
+        """Drop all pending ids and timers of a group."""
         for wait in (Wait.JOIN, Wait.SYNC):
             self.timers.cancel(TimerKey(wait, group.id))
         for member_id in group.members:
@@ -130,7 +130,7 @@ class Rebalancer:
         self._time_join(group, delay_ms)
 
     def complete_if_all_joined(self, group: Group, turn: CoordinatorResult) -> None:
-        """End the rebalance if nobody is missing and it is not in its initial delay."""
+        """End the rebalance if no member is missing and it is not in its initial delay."""
         preparing = group.state is GroupState.PREPARING_REBALANCE
         if preparing and group.remaining_delay_ms is None and group.all_joined:
             self.complete(group, turn)
@@ -150,7 +150,7 @@ class Rebalancer:
             self.complete(group, turn)
 
     def complete(self, group: Group, turn: CoordinatorResult) -> None:
-        """Make a generation of those who joined, and tell them."""
+        """Start a generation of those who joined, and answer them."""
         group.remaining_delay_ms = None
         self.timers.cancel(TimerKey(Wait.JOIN, group.id))
         for member in list(group.members.values()):
@@ -199,7 +199,7 @@ class Rebalancer:
             self.timers.cancel(TimerKey(Wait.SYNC, group.id))
 
     def fail_sync(self, group: Group, code: ErrorCode, turn: CoordinatorResult) -> None:
-        """Tell everybody who waits for an assignment that there will be none."""
+        """Answer every SyncGroup that waits for an assignment with an error."""
         for member in group.members.values():
             member.assignment = b""
             group.weigh(member)
@@ -237,7 +237,7 @@ def error(code: ErrorCode, member_id: str = "") -> JoinGroupResponse:
 def generation_for(
     group: Group, member: Member, *, with_members: bool = True, skip_assignment: bool = False
 ) -> JoinGroupResponse:
-    """The present generation as a member is told; only the leader hears of the others."""
+    """The present generation as a member receives it; only the leader's has the other members."""
     leads = group.leader_id == member.id
     members = list(group.members.values()) if leads and with_members else []
     return JoinGroupResponse(

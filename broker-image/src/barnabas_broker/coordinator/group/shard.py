@@ -1,6 +1,6 @@
 """The groups of one partition of `__consumer_offsets`: requests in, turns out.
 
-A pure core: it is told the time of the wall clock, which is what records carry, and given a source
+A pure core: its inputs are the time of the wall clock, which is what records carry, a source
 of member ids and the steady clock, which is what timers go by. Every request method returns a
 `CoordinatorResult`; the shell appends its records, has each of them replayed here, and then hands
 out its answers, before it begins the next turn. `replay` is also how the groups are read back from
@@ -81,7 +81,7 @@ class Shard:
     ) -> None:
         """`in_use` is the account of all groups of the broker; without it there is no other.
 
-        `expressions` are those that any of them subscribe to.
+        `expressions` are those that any group subscribes to.
         """
         self.groups: dict[str, Group] = {}
         in_use = in_use or Account()
@@ -106,7 +106,7 @@ class Shard:
         self._rebalancer.limits = limits
 
     def on_image(self, image: MetadataImage) -> None:
-        """Go by this metadata from now on; groups look at it with their next heartbeat."""
+        """Use this metadata from now on; groups compare it at their next heartbeat."""
         self._heartbeats.image = image
 
     # --- members
@@ -138,7 +138,7 @@ class Shard:
                 except KafkaError as fault:
                     turn.answer(join.waiter, error(fault.code))
                 return
-            # Whoever wants the name has it: nothing but offsets is left of the group.
+            # The name is free to take: nothing but offsets is left of the group.
             before = group
             turn.records += fencing.group_tombstones(group.consumers)
             group = self._renewed(group, turn.now_ms)
@@ -323,7 +323,7 @@ class Shard:
         return turn
 
     def renew_session(self, group: Group, member_id: str) -> None:
-        """Begin the session of a member of the classic protocol anew; others have none here."""
+        """Restart the session of a member of the classic protocol; others have none here."""
         member = group.members.get(member_id)
         if member is not None:
             self._rebalancer.touch(group, member)
@@ -452,7 +452,7 @@ class Shard:
             self._rebalancer.forget_pending(group, key.member_id, turn)
         else:
             member = group.members.get(key.member_id)
-            # One that waits for us is not expected to speak; its answer begins its session anew.
+            # One that waits for us is not expected to send; its answer restarts its session.
             if member is not None and not member.waits:
                 self._rebalancer.remove(group, member, turn)
 
@@ -537,7 +537,7 @@ class Shard:
         del self.groups[group.id]
 
     def _drop_if_unused(self, group_id: str) -> None:
-        """Forget a group that only a refused request, or an id that nobody used, had made."""
+        """Forget a group that only a refused request, or an unused id, had made."""
         group = self.groups.get(group_id)
         if (
             group is not None

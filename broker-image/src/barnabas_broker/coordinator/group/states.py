@@ -7,7 +7,7 @@ from barnabas_broker.invariants import violated
 
 
 class GroupState(Enum):
-    """What a group is doing; the values are the names that DescribeGroups and ListGroups tell."""
+    """What a group is doing; the values are the names that DescribeGroups and ListGroups show."""
 
     EMPTY = "Empty"
     """No members; offsets may remain.
@@ -24,24 +24,24 @@ class GroupState(Enum):
     Action: joins are parked; heartbeats, SyncGroup are answered REBALANCE_IN_PROGRESS; commits of
     the generation before are accepted.
     Transition: all members have joined, or the rebalance timeout is over: COMPLETING_REBALANCE,
-    with those who came; nobody is left: EMPTY.
+    with those who came; none is left: EMPTY.
     """
 
     COMPLETING_REBALANCE = "CompletingRebalance"
     """The leader works out who reads what.
 
     Action: SyncGroup of followers is parked; heartbeats are answered without error; commits are
-    answered REBALANCE_IN_PROGRESS; a member that joins again with the same metadata is told the
+    answered REBALANCE_IN_PROGRESS; a member that joins again with the same metadata receives the
     generation once more.
     Transition: the leader's assignment is durable: STABLE; a member joins, leaves or fails, the
-    write fails, or somebody does not sync in time: PREPARING_REBALANCE.
+    write fails, or a member does not sync in time: PREPARING_REBALANCE.
     """
 
     STABLE = "Stable"
     """Every member knows what it reads.
 
     Action: SyncGroup is answered with the assignment; a follower that joins again with the same
-    metadata is told the generation; offsets of topics that nobody subscribes to expire.
+    metadata receives the generation; offsets of topics without a subscriber expire.
     Transition: a member joins, leaves, fails or changes its metadata, or the leader joins again:
     PREPARING_REBALANCE.
     """
@@ -49,7 +49,7 @@ class GroupState(Enum):
     DEAD = "Dead"
     """The group is no more, and never comes back; another may take its name.
 
-    Action: none; this object is out of the coordinator's reach, DescribeGroups tells this state
+    Action: none; this object is out of the coordinator's reach, DescribeGroups shows this state
     of groups that do not exist.
     Transition: none.
     """

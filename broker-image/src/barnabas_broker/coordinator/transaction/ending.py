@@ -51,7 +51,7 @@ class Ending:
         self._marker = Marker(order.producer, order.commit, coordinator_epoch, order.protocol)
         self._missing = sorted(order.partitions)
         self._again: list[TopicPartition] = []
-        # Those of this turn of which nothing has been heard: they count as not written.
+        # Those of this turn without a response: they count as not written.
         self._unheard: set[TopicPartition] = set()
         self._writer = writer
         self._elsewhere = elsewhere
@@ -110,7 +110,7 @@ class Ending:
         if part.cancelled():
             if not isinstance(part, asyncio.Task) or part.cancelling():  # The broker stops.
                 return
-            # What the task waited for was cancelled, by somebody else: markers are missing.
+            # Another caller cancelled the shared Future: markers are missing.
             log.error("Failed to write transaction markers: transactional.id=%a", self._id)
         elif (error := part.exception()) is not None:
             log.error(

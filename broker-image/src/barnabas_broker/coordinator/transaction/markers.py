@@ -37,7 +37,7 @@ class Marker(NamedTuple):
 
 
 class Ended(Protocol):
-    """Hears of every marker: the partition ends at `end` now."""
+    """Called for every marker: the partition ends at `end` now."""
 
     def __call__(
         self, partition: Partition, producer_id: int, *, committed: bool, end: int
@@ -48,7 +48,7 @@ class Elsewhere(Protocol):
     """Has the leaders of partitions that are not led here write markers."""
 
     def leader(self, tp: TopicPartition) -> int | None:
-        """The other broker that leads a partition; None if this one does, or nobody."""
+        """The other broker that leads a partition; None if this one does, or none."""
 
     def write(
         self,
@@ -73,7 +73,7 @@ class MarkerWriter:
         ended: Ended,
         clock_ms: Callable[[], int],
     ) -> None:
-        """`leader` gives a partition or raises KafkaError; `ended` hears of every marker."""
+        """`leader` gives a partition or raises KafkaError; `ended` is called for every marker."""
         self._leader = leader
         self._ended = ended
         self._clock_ms = clock_ms

@@ -93,7 +93,7 @@ def _value(it: Transaction) -> TransactionLogValue:
 def _transaction(transactional_id: str, data: bytes) -> Transaction:
     value = unpack(TransactionLogValue, data)
     state = BY_NUMBER.get(value.transaction_status)
-    if state is None or state is TransactionState.PREPARE_EPOCH_FENCE:  # Nobody writes that.
+    if state is None or state is TransactionState.PREPARE_EPOCH_FENCE:  # Never written.
         raise DecodeError(f"a transaction has no state {value.transaction_status}")
     return Transaction(
         id=transactional_id,

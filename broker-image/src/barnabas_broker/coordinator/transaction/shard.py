@@ -1,6 +1,6 @@
 """The transactional ids of one partition of `__transaction_state`: requests in, turns out.
 
-A pure core: it is told the time, and given producer ids. Every request method returns a `Turn`;
+A pure core: time and producer ids are its inputs. Every request method returns a `Turn`;
 the shell appends its records, has each of them replayed here, and hands out its answers and
 carries out its orders once they count. `replay` is also how transactions are read back from the
 log, and the only thing that changes any.
@@ -63,7 +63,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class WriteMarkers:
-    """An order: tell these partitions how a producer's transaction has ended."""
+    """An order: write the markers of a producer's transaction to these partitions."""
 
     transactional_id: str
     producer: Producer
@@ -87,7 +87,7 @@ class Shard:
     # --- producers
 
     def wants_producer_id(self, request: Initialisation) -> bool:
-        """Whether `initialise` needs a producer id that nobody has had."""
+        """Whether `initialise` needs an unused producer id."""
         known = self.transactions.get(request.transactional_id)
         return known is None or (known.is_exhausted and known.state in AT_REST)
 
@@ -114,7 +114,7 @@ class Shard:
         if code is not None:
             turn.answer(waiter, Granted(code))
         elif known.state is TransactionState.ONGOING:
-            # Its producer is shut out, and whoever asks asks again when the abort is over.
+            # Its producer is fenced, and the client asks again when the abort is over.
             fenced = known.fenced(protocol=self.limits.protocol)
             aborted = fenced.prepared(commit=False, now_ms=now_ms, protocol=fenced.protocol)
             self._decide(turn, aborted)
@@ -234,7 +234,7 @@ class Shard:
         return turn
 
     def wants_id_to_end(self, request: End) -> bool:
-        """Whether `end_with_bump` needs a producer id that nobody has had."""
+        """Whether `end_with_bump` needs an unused producer id."""
         known = self.transactions.get(request.transactional_id)
         return known is not None and known.is_exhausted and not known.is_ending
 
@@ -242,7 +242,7 @@ class Shard:
         """EndTxn in protocol 2: decide, and give the producer the epoch of its next transaction.
 
         The answer is a Granted. An end that is repeated comes with the epoch of the transaction
-        that it has ended, and is told by that from the end of the next one (KIP-890).
+        that it has ended, and is distinguished by that from the end of the next one (KIP-890).
         """
         turn = Turn(now_ms)
         commit = request.commit
@@ -273,7 +273,7 @@ class Shard:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
         if found.is_ending and producer == found.successor:
             # It has its next epoch, and ends what it has not begun: before the markers of the last
-            # are written nobody can say how (Kafka's coordinator first looks at what is pending).
+            # are written the answer is unknown (Kafka's coordinator first checks what is pending).
             return ErrorCode.CONCURRENT_TRANSACTIONS
         if found.producer_id != producer.id:
             is_rotated = found.previous_id == producer.id and found.epoch == 0
@@ -389,7 +389,7 @@ class Shard:
                 yield Turn(now_ms, records=[self._record(replace(each, protocol=0))])
 
     def resign(self, now_ms: int) -> Turn:
-        """Forget everything; nobody waits for anything but the log."""
+        """Forget everything; only the log counts."""
         self.transactions = {}
         self._tagged = set()
         self.account.leave()

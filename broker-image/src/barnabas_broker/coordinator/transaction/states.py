@@ -5,7 +5,7 @@ from typing import Final
 
 
 class TransactionState(Enum):
-    """What a transactional id is doing; the values are the names that ListTransactions tells."""
+    """What a transactional id is doing; the values are the names that ListTransactions shows."""
 
     EMPTY = "Empty"
     """The producer has its id and epoch, and no transaction.
@@ -25,7 +25,7 @@ class TransactionState(Enum):
     """
 
     PREPARE_COMMIT = "PrepareCommit"
-    """The transaction is committed, as soon as this is in the log; partitions are being told.
+    """The transaction is committed, as soon as this is in the log; markers are being written.
 
     Action: markers are written until every partition has its own; the same end is answered
     CONCURRENT_TRANSACTIONS, the other one INVALID_TXN_STATE, everything else
@@ -34,7 +34,7 @@ class TransactionState(Enum):
     """
 
     PREPARE_ABORT = "PrepareAbort"
-    """The transaction is aborted; partitions are being told.
+    """The transaction is aborted; markers are being written.
 
     Action: as PREPARE_COMMIT.
     Transition: all markers are written: COMPLETE_ABORT.
@@ -58,7 +58,7 @@ class TransactionState(Enum):
     DEAD = "Dead"
     """The transactional id was not used for long, and is forgotten.
 
-    Action: none; the id is out of the coordinator's reach, and may begin anew.
+    Action: none; the id is out of the coordinator's reach, and may be used again.
     Transition: none.
     """
 

@@ -122,7 +122,7 @@ class Transaction:
     def fenced(self, *, protocol: int = 0) -> "Transaction":
         """Out of reach of its producer.
 
-        In protocol 2 that one may go on from here with an abort, as long as nobody else has come.
+        In protocol 2 that one may go on from here with an abort, as long as no other one has come.
         """
         self._check(TransactionState.PREPARE_EPOCH_FENCE)
         assert self.epoch <= EPOCH_MAX, violated("epochs have 15 bits")
@@ -135,7 +135,7 @@ class Transaction:
         )
 
     def prepared(self, *, commit: bool, now_ms: int, protocol: int = 0) -> "Transaction":
-        """Decided, and by whoever speaks `protocol`."""
+        """Decided, by a client of this `protocol`."""
         state = TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT
         self._check(state)
         assert state in ENDING, violated("what is decided is ending")

@@ -50,7 +50,7 @@ class TransactionCoordinator:
     """All transactional ids that this broker coordinates. Lives on the event loop.
 
     `leader` gives the partition if it is led here, and raises KafkaError otherwise; `exists` says
-    whether the cluster has a partition; `new_producer_id` gives an id that nobody has had;
+    whether the cluster has a partition; `new_producer_id` gives an unused id;
     `memory_bytes` is how much memory the broker may use.
     """
 
@@ -104,7 +104,7 @@ class TransactionCoordinator:
         )
 
     def stop(self) -> None:
-        """Send whoever waits away, and do nothing more."""
+        """Answer all waiting clients with an error, and do nothing more."""
         for sweep in self._sweeps.values():
             sweep.cancel()
         self._runtime.stop()
@@ -127,7 +127,7 @@ class TransactionCoordinator:
 
     @property
     def protocol(self) -> int:
-        """The newest transaction protocol in force: 0, or 2 where nobody could stumble over it."""
+        """The newest transaction protocol in force: 0, or 2 where all live brokers can read it."""
         return self._limits.protocol
 
     # --- requests
@@ -205,7 +205,7 @@ class TransactionCoordinator:
         return granted
 
     def transaction(self, transactional_id: str) -> Transaction | None:
-        """One to look at, None if there is none; raises as `Runtime.ask` does."""
+        """A transaction to read, None if there is none; raises as `Runtime.ask` does."""
         return self._runtime.held(transactional_id).shard.transactions.get(transactional_id)
 
     def transactions(self) -> Sequence[Transaction]:

@@ -5,7 +5,7 @@ or the memory for keys ends. The second reads everything below that, group by gr
 what the filter leaves into ``<base>.log.cleaned`` with indexes of its own. A group is synced
 before it is announced; putting it in place is the business of the log's owner.
 
-Only files are touched that nobody writes to any more: the segments below the active one. Should
+Only finished files are touched: the segments below the active one. Should
 one of them vanish (retention, deletion of the topic) the cleaning ends with FileNotFoundError.
 """
 
@@ -135,7 +135,7 @@ class Cleaning:
                     return
                 self._offsets.reached(batch.last_offset)
                 self._pace(batch.size)
-            # Offsets that no batch has (compaction took them, or nobody got them) are clean too.
+            # Offsets without a batch (compacted, or never assigned) are clean too.
             self._offsets.reached(min(next_base, end) - 1)
 
     def _note(

@@ -6,7 +6,7 @@ LogCleanerManager. A compacted log has three parts::
     log start ... first dirty ... first uncleanable ... log end
     |    clean   |   cleanable   |     left alone     |
 
-*Clean* is what an earlier cleaning has looked at: no key occurs there twice. *Left alone* are the
+*Clean* is what an earlier cleaning has processed: no key occurs there twice. *Left alone* are the
 active segment, the one that holds the last stable offset (which is at most the high watermark),
 the first with a record younger than ``min.compaction.lag.ms``, and all above any of these. A log is
 worth cleaning when the cleanable part is more than ``min.cleanable.dirty.ratio`` of both, or when
@@ -24,7 +24,7 @@ class SegmentFacts(NamedTuple):
     """A segment as the choice sees it.
 
     ``youngest`` is its greatest timestamp in ms; ``first_timestamp`` that of its first batch, -1
-    where it has none or nobody has to know.
+    where it has none or it is not needed.
     """
 
     base_offset: int

@@ -2,7 +2,7 @@
 
 Apache Kafka's Cleaner.groupSegmentsBySize: a group's files together fit in one segment of
 ``segment.bytes`` and its indexes in ``segment.index.bytes`` before anything is dropped, and every
-offset can be told from the first segment's base in 31 bits.
+offset fits in 31 bits relative to the first segment's base.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a cleaner process is told and what it tells: one JSON object a line.
+"""The messages to and from a cleaner process: one JSON object a line.
 
 The broker sends one :class:`Job`; the process answers with a :class:`GroupReady` for every group
 of segments whose replacement lies complete and synced beside them, and at last with
@@ -16,7 +16,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One cleaning of one log, complete: the process asks nobody anything else.
+    """One cleaning of one log, complete: the process has no other input.
 
     ``segments`` are the base offsets of the whole log, the active segment included;
     ``producers`` has (id, last data offset or -1, epoch) of every active producer.
@@ -40,7 +40,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupReady:
-    """``*.cleaned`` files named after the first of ``replaced`` may take the place of them all."""
+    """``*.cleaned`` files named after the first of ``replaced`` may replace them all."""
 
     replaced: list[int]
 

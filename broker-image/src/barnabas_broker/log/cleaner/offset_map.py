@@ -35,7 +35,7 @@ class OffsetMap:
         #: keys that fit before a pass has to end
         self.capacity = max(int(self._slots * min(load_factor, 1.0)), 1)
         self.size = 0
-        #: up to where the log has been looked at, inclusive; -1 for nothing yet
+        #: up to where the log has been scanned, inclusive; -1 for nothing yet
         self.latest_offset = -1
 
     @property
@@ -67,7 +67,7 @@ class OffsetMap:
         return self._table[entry + 2] - 1 if entry >= 0 else -1
 
     def reached(self, offset: int) -> None:
-        """Note that the log was looked at up to ``offset``, keys or not."""
+        """Note that the log was scanned up to ``offset``, keys or not."""
         self.latest_offset = max(self.latest_offset, offset)
 
     def _find(self, high: int, low: int) -> int:
@@ -87,7 +87,7 @@ class OffsetMap:
 def _prime(least: int, *, at_most: int) -> int:
     """The first prime from ``least`` on or else the last one ``at_most`` (2 or more).
 
-    With a prime number of slots any step visits every one of them.
+    With a prime number of slots any step visits every slot.
     """
     for candidate in range(least, at_most + 1):
         if _is_prime(candidate):

@@ -1,4 +1,4 @@
-"""Which batches of transactions a cleaning may drop, told in the order of the log.
+"""Which batches of transactions a cleaning may drop, decided in the order of the log.
 
 Records of an aborted transaction go at once. A marker goes when no record of its transaction is
 left: it first gets a delete horizon, so that readers who are inside the transaction still meet it.

@@ -1,6 +1,6 @@
 """The cleaner process: ``python -m barnabas_broker.log.cleaner.worker``.
 
-Reads one job from standard input, does it, and tells standard output. A process of its own,
+Reads one job from standard input, runs it, and reports on standard output. A process of its own,
 because the interpreter's lock would make the event loop wait for every stretch of a cleaner
 thread; and because its memory goes back to the machine when it ends. It runs at the lowest
 priority and dies with the broker: a cleaner that outlived it would write into a directory that
@@ -37,7 +37,7 @@ def main() -> int:
 
 
 def do(received: Job) -> Message:
-    """Do a job, telling of its groups; returns how it ended."""
+    """Run a job, reporting its groups; returns how it ended."""
     try:
         return Cleaning(received, _send).run()
     except (CorruptSegmentError, CorruptBatch, CorruptIndexError) as error:

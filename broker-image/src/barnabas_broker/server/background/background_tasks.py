@@ -34,7 +34,7 @@ from barnabas_kafka.settings.broker import BrokerSettings
 log = logging.getLogger(__name__)
 
 COUNTED_BYTES: Final = 2 << 30
-"""How much of segments that nobody counted is counted at each turn of retention."""
+"""How many bytes of uncounted segments each retention check counts."""
 
 TICK_MS: Final = 1000
 """How often to look for files whose delay is over, idle connections and flushes due by time.
@@ -49,12 +49,12 @@ RECOVERY_POINTS_MS: Final = 5_000
 that it has written."""
 
 GIVE_BACK_MS: Final = 10_000
-"""How often to give back memory that nobody uses. It costs what it takes to have it again: about a
+"""How often unused memory returns to the system. Taking it back costs the same: about a
 millisecond for some megabytes."""
 
 
 class BackgroundTasks:
-    """The background tasks of one broker. `settings` is asked anew at each turn."""
+    """The background tasks of one broker; each round reads `settings` again."""
 
     def __init__(
         self,

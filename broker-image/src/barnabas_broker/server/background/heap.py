@@ -1,8 +1,8 @@
-"""The heap of the C library: what of it nobody uses goes back to the system.
+"""The heap of the C library: returns unused memory to the system.
 
 Whatever takes more than 512 bytes, and what libraries allocate, comes from `malloc`. glibc gives
 memory back from the end of its heap only, so that one small thing allocated behind the tables of a
-thousand partitions keeps the memory of all of them when they are gone.
+thousand partitions keeps all their memory after they are deleted.
 """
 
 import ctypes

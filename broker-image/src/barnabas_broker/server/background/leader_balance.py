@@ -1,7 +1,7 @@
 """Hands leadership back to preferred replicas by itself, from time to time.
 
 Kafka's `KafkaController.scheduleAutoLeaderRebalanceTask`. After a broker was restarted it leads
-nothing; without this, or somebody who asks for it, the others would do its work for good.
+nothing; without this, or an operator's election request, the others would lead for good.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from barnabas_kafka.settings import broker as keys
 
 
 class LeaderBalance:
-    """Looks at how leadership is spread, if this broker is the controller. `start`, then `stop`."""
+    """Checks how leadership is spread while this broker is the controller. `start`, then `stop`."""
 
     def __init__(self, controller: ControllerThread, now_ms: Callable[[], int]) -> None:
         self._controller = controller

@@ -1,4 +1,4 @@
-"""Compaction as it runs beside the event loop: cleaner processes started, heard, and ended.
+"""Runs compaction beside the event loop: starts cleaner processes, reads their messages, ends them.
 
 The loop chooses and swaps; a process per cleaning reads and writes; threads wait for the process
 and for the disk. `log/cleaner` has the rules.

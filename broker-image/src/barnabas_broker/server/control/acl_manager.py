@@ -92,7 +92,7 @@ class AclManager:
         await asyncio.to_thread(self._thread.shutdown, wait=True, cancel_futures=True)
 
     def on_znode_change(self, path: str | None) -> None:
-        """Somebody wrote to a znode, None for any; called from any thread."""
+        """Another broker wrote to a znode, None for any; called from any thread."""
         if path is None or path in CHANGE_ROOTS.values():
             try:
                 self._loop.call_soon_threadsafe(self._note, path is None)
@@ -163,7 +163,7 @@ class AclManager:
             return error
         except (CoordinationError, ZooKeeperError, MalformedZnodeError) as error:
             logger.error("Failed to update ACLs for %s: %s", pattern, error)
-            self.on_znode_change(None)  # Whether it is stored nobody knows.
+            self.on_znode_change(None)  # It may or may not be stored.
             return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Failed to update ACLs: {error}")
         except Exception as error:  # One pattern that fails must not leave the others undone.
             self.on_znode_change(None)

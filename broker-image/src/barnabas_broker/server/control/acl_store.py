@@ -1,9 +1,9 @@
 """ACLs in the coordination data: read, changed, and read again when another broker changes them.
 
 Every call blocks, in the one thread of the manager (`server.control.acl_manager`). Rules are
-published as soon as they are known to be stored, so that whoever is answered that a rule was added
-finds it in effect on this broker. A change is one transaction with its announcement: no broker
-misses it.
+published as soon as they are known to be stored, so that a client which adds a rule finds it in
+effect on this broker with the response. A change is one transaction with its announcement: no
+broker misses it.
 """
 
 import logging

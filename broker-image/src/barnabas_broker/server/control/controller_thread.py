@@ -77,8 +77,8 @@ class ControllerThread:
     def attach(self, on_image: OnImage, on_view: OnView | None = None) -> None:
         """Have `on_image(old, new)` called, on the loop, for every image from now on.
 
-        And after it `on_view(view, epoch)` with what all brokers are to be told by this one, None
-        for nothing, and the controller epoch in which they are.
+        After it, `on_view(view, epoch)` gets the target state that the controller sends to all
+        brokers, None for nothing, and the controller epoch.
         """
         self._on_image = on_image
         if on_view is not None:
@@ -106,7 +106,7 @@ class ControllerThread:
         return answered
 
     def on_znode_change(self, path: str | None) -> None:
-        """Somebody else wrote to a znode, None for any; called from any thread."""
+        """Another broker wrote to a znode, None for any; called from any thread."""
         with self._lock:
             waiting = bool(self._changed_paths)
             self._changed_paths.add(path)
@@ -163,7 +163,7 @@ class ControllerThread:
         try:
             self._thread.submit(work)
         except RuntimeError:
-            log.debug("the broker is stopping; changes of others are not looked at")
+            log.debug("the broker is stopping; changes of other brokers are ignored")
 
     def _catch_up(self) -> None:
         with self._lock:
@@ -200,7 +200,7 @@ class ControllerThread:
             log.warning("Failed to read changes from ZooKeeper: %s", error)
         except (ZooKeeperError, KafkaError) as error:
             log.warning("ZooKeeper data changed while it was read: %s", error)
-        except Exception:  # One catch-up that fails must not be the last word nobody hears.
+        except Exception:  # A failed catch-up is logged and retried.
             log.exception("Failed to read changes from ZooKeeper")
         else:
             return False

@@ -41,7 +41,7 @@ class Coordination:
         """`directory` is the first log directory; `heir` ends the session if this process cannot.
 
         While the broker is `hung` its session says nothing.
-        Raises StartupError where the broker cannot show itself to ZooKeeper as it was told to.
+        Raises StartupError where the broker lacks the credentials that ZooKeeper demands.
         """
         self._settings = settings
         self._heir = heir

@@ -85,7 +85,7 @@ class DelegationTokenManager:
         await asyncio.to_thread(self._thread.shutdown, wait=True, cancel_futures=True)
 
     def on_znode_change(self, path: str | None) -> None:
-        """Somebody wrote to a znode, None for any; called from any thread."""
+        """Another broker wrote to a znode, None for any; called from any thread."""
         if path is None or path == CHANGES:
             try:
                 self._loop.call_soon_threadsafe(self._note, path is None)
@@ -190,7 +190,7 @@ class DelegationTokenManager:
             raise
         except (CoordinationError, ZooKeeperError, MalformedZnodeError) as error:
             logger.error("Failed to change a delegation token: %s", error)
-            self.on_znode_change(None)  # Whether it is stored nobody knows.
+            self.on_znode_change(None)  # It may or may not be stored.
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR) from error
         except Exception as error:  # One token that fails must not end what others wait for.
             self.on_znode_change(None)

@@ -1,6 +1,6 @@
-"""Has the controller hear when log directories of this broker fill up, fail, or take records again.
+"""Notifies the controller when log directories of this broker fill up, fail, or recover.
 
-Kafka's `LogDirFailureHandler`, as far as it tells the controller, and in both directions: a note in
+Kafka's `LogDirFailureHandler`, in both directions: a notification znode in
 the coordination data, upon which the controller asks about all replicas of this broker. It is left
 again when others have come into sync with what is led here out of a full directory, for they can
 take over then. Lives on the event loop; the controller's thread writes.
@@ -27,7 +27,7 @@ class Leaders(Protocol):
 
 
 class LogDirEvents:
-    """Tells what changes; a single broker tells nobody."""
+    """Announces changes of log directories; a single broker has no controller to notify."""
 
     def __init__(
         self, controller: ControllerThread, replicas: Leaders, now_ms: Callable[[], int]
@@ -37,7 +37,7 @@ class LogDirEvents:
         self._now_ms = now_ms
         self._announced: frozenset[TopicPartition] = frozenset()
 
-    def announce(self) -> None:
+    def send(self) -> None:
         """A log directory has changed."""
         if not self._controller.shared:
             return
@@ -50,12 +50,12 @@ class LogDirEvents:
         noted.add_done_callback(_log_failure)
 
     def look(self) -> None:
-        """States of partitions have changed: tell if there are leaders more to be replaced."""
+        """Partition states have changed: announce where more leaders need to be replaced."""
         leaders = self._replicas.counted_out_leaders()
         if leaders <= self._announced:
             self._announced = leaders
         else:
-            self.announce()
+            self.send()
 
 
 def _log_failure(noted: asyncio.Future[None]) -> None:

@@ -51,7 +51,7 @@ class ProducerIds:
         self._end = 0  # First id after the block.
 
     async def next(self, now_ms: int) -> int:
-        """An id nobody has had; raises CoordinationError when no block can be claimed."""
+        """The next unused id; raises CoordinationError when no block can be claimed."""
         async with self._claiming:
             if self._next == self._end:
                 self._next = await self._claimed(now_ms)

@@ -66,7 +66,7 @@ class SecurityState:
                 await part.stop()
 
     def on_znode_change(self, path: str | None) -> None:
-        """Somebody wrote to a znode, None for any; called from any thread."""
+        """Another broker wrote to a znode, None for any; called from any thread."""
         parts = [part for part in (self.acls, self.tokens) if part is not None]
         each_isolated(
             parts, lambda part: part.on_znode_change(path), "Change notification", name=_kind_of

@@ -1,6 +1,6 @@
-"""A broker's side of its supervisor: starting it, and telling it which session to end.
+"""A broker's side of its supervisor: starts it, and sends it the session to close.
 
-The supervisor, what it does and where it stands are described in `supervisor`.
+`supervisor` describes what the supervisor does and which process is its parent.
 """
 
 from __future__ import annotations

@@ -1,20 +1,20 @@
 """The process that ends a dead broker's ZooKeeper session, so that others lead at once.
 
 A broker that dies by itself leaves a session that ZooKeeper believes in until
-`zookeeper.session.timeout.ms` have passed; until then nobody else leads what it led. This program
-stands by. The broker tells it id and password of each session it has; when the broker's process has
+`zookeeper.session.timeout.ms` have passed; until then its partitions have no leader. This program
+waits. The broker sends it id and password of each session it has; when the broker's process has
 ended, however it did, it connects as that session and closes it. It never acts before: a session
-of a process that may still write must not be ended by anybody but ZooKeeper.
+of a process that may still write is only ever ended by ZooKeeper itself.
 
 It is run by path in an interpreter of its own (`-I -S`), knows nothing but a few modules of the
-standard library, and waits in some megabytes of memory. Where it stands (`supervision` decides):
+standard library, and waits in some megabytes of memory. It runs (`supervision` decides)
 
 * as the parent of the broker, where the broker would be process 1 of a container, with which the
   kernel ends all others. It hands on signals, reaps what is left to process 1, and exits as the
   broker did. That the broker has ended it knows from `waitpid`.
 * else as a child of the broker, which keeps its pid. That the broker has ended it knows from the
   end of the connection between them: the kernel closes a process's descriptors when its last
-  thread can run no more, and nobody else has this one.
+  thread can run no more, and no other process has this one.
 
 Arguments: descriptor of the connection, pid of the broker if it is a child, `text` or `json`. Each
 line that arrives replaces the one before: `id password timeout_ms host:port,...`, the id and the
@@ -275,7 +275,7 @@ def _say(message: str, shape: str) -> None:
         line = json.dumps(entry)
     try:
         os.write(2, f"{line}\n".encode())
-    except OSError:  # Nobody reads it any more.
+    except OSError:  # Standard error is closed.
         pass
 
 

@@ -9,7 +9,7 @@ must not wait for. Commits that wait while it writes are written together next, 
 for a disk, and each hand-over between threads keeps the event loop from the interpreter. Where one
 of them cannot be written, each is written alone, so that none fails for another.
 
-How much may wait is bounded, and so are the znodes, which nobody deletes: offsets that are there
+How much may wait is bounded, and so are the znodes, which are never deleted: existing offsets
 can always be written, so that no consumer falls back.
 """
 
@@ -51,7 +51,7 @@ TOGETHER_MAX = 1_000
 """Partitions of commits that are written together; a larger commit is written alone."""
 
 TRANSACTION_BYTES_MAX = 64 * 1024
-"""Few hundred znodes: an embedded store takes one transaction at a time, whoever has it."""
+"""Few hundred znodes: an embedded store runs one transaction at a time for all users."""
 
 COUNT_AGAIN_MS = 2_000
 """So long after the offsets of all groups were counted and found too many, they are not again."""
@@ -59,7 +59,7 @@ COUNT_AGAIN_MS = 2_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Work:
-    """What somebody waits for: `offsets` are written; where there are none, partitions are read."""
+    """A waiting request: `offsets` to write, or, without any, partitions to read."""
 
     group_id: str
     future: "asyncio.Future[Any]"
@@ -158,7 +158,7 @@ class ZooKeeperOffsets:
         doing.add_done_callback(partial(_call, loop, partial(self._done, together)))
 
     def _done(self, together: list[_Work], doing: "Future[list[_Outcome]] | None") -> None:
-        """Tell all that waited for what was done; None, or cancelled, where it was not begun."""
+        """Complete every waiting request; `doing` is None, or cancelled, where work never began."""
         self._at_work = False
         self._waiting -= sum(work.size for work in together)
         assert self._waiting >= 0, violated("what waits is counted once")
@@ -316,7 +316,7 @@ def _call(
     done: Callable[["Future[list[_Outcome]]"], None],
     doing: "Future[list[_Outcome]]",
 ) -> None:
-    with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
+    with suppress(RuntimeError):  # The loop is closed.
         loop.call_soon_threadsafe(done, doing)
 
 

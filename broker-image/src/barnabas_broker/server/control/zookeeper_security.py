@@ -1,8 +1,8 @@
-"""As whom a broker comes to ZooKeeper, and how protected: Kafka's settings, files and environment.
+"""The credentials and TLS a broker uses for ZooKeeper: Kafka's settings, files and environment.
 
-Kafka reads user and password from the section `Client` of a JAAS file, which it is told of by
-properties of the JVM in KAFKA_OPTS. They are read here, too, so that what starts an Apache broker
-starts this one; `barnabas.zookeeper.jaas.file` is the same as a setting.
+Kafka reads user and password from the section `Client` of a JAAS file, which properties of the JVM
+in KAFKA_OPTS name. They are read here, too, so that what starts an Apache broker starts this one;
+`barnabas.zookeeper.jaas.file` is the same as a setting.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def credentials(settings: BrokerSettings, environment: Mapping[str, str]) -> Cre
     digest = settings[keys.BARNABAS_ZOOKEEPER_DIGEST]
     tls, material, stores = None, None, None
     if settings[keys.ZOOKEEPER_SSL_CLIENT_ENABLE]:
-        stores = _Stores(settings)  # Looked at first: what changes meanwhile is read again.
+        stores = _Stores(settings)  # Before reading: later changes are read again.
         tls, material = _tls(settings)
     set_acl = settings[keys.ZOOKEEPER_SET_ACL]
     shown = tls is not None and settings[keys.ZOOKEEPER_SSL_KEYSTORE_LOCATION]
@@ -84,7 +84,7 @@ class _Stores:
         self._files = self._watched()
 
     def renewed(self) -> tuple[ssl.SSLContext, TlsMaterial] | None:
-        """See Credentials. A context only ever adds to what it trusts, so it is made anew."""
+        """See Credentials. A context can only add trusted certificates, so this builds another."""
         files = self._watched()
         if files == self._files:
             return None

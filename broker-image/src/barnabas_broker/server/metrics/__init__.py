@@ -1,1 +1,1 @@
-"""What the broker counts, and how it is told to Prometheus."""
+"""What the broker counts, and its Prometheus format."""

@@ -1,7 +1,7 @@
-"""The admin port: what it asks of whom, and its life, from the start of a broker to its end.
+"""The admin port: what its paths answer, from the start of a broker to its end.
 
-It is open before the logs are loaded, so that probes tell a broker that recovers from one that is
-stuck. Until `serve` and from `withdraw` on, answers that need a running broker are 503.
+It is open before the logs are loaded, so that probes distinguish a recovering broker from a
+hung one. Until `serve` and from `withdraw` on, answers that need a running broker are 503.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from barnabas_kafka.settings.broker import BrokerSettings
 log = logging.getLogger(__name__)
 
 NAMED_MAX: Final = 100
-"""So many partitions are named in an answer; how many there are is told besides."""
+"""An answer names this many partitions at most, and counts the rest."""
 
 STALLED_S: Final = 600.0
 """A recovery that scans no MiB and finishes no log for so long is stuck: `/live` fails."""
@@ -133,7 +133,7 @@ class Admin:
         self._broker = self._scrape = None
 
     async def stop(self) -> None:
-        """Answer nobody any more."""
+        """Stop listening and close all connections."""
         self._lag.stop()
         await asyncio.to_thread(self.server.close)
 
@@ -229,7 +229,7 @@ class Admin:
 
 
 def _is_loopback(host: str) -> bool:
-    """Whether nobody but this machine reaches an address; a name may be anything."""
+    """Whether only this machine reaches an address; a name may be anything."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

@@ -31,7 +31,7 @@ from barnabas_broker.server.transport.counters import Cause, Counters
 QUANTILES: Final = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
 
 SLICE: Final = 250
-"""Partitions looked at before the event loop may do something else: about a millisecond."""
+"""Partitions to collect before yielding to the event loop: about a millisecond."""
 
 _TRAFFIC: Final = {
     "messagesin": ("records_in", "Records appended."),

@@ -26,7 +26,7 @@ PATIENCE_S: Final = 5
 JSON: Final = "application/json"
 
 OPEN: Final = frozenset({"/live", "/ready"})
-"""What a kubelet asks, which has neither token nor certificate: it is told yes or no, not why."""
+"""A kubelet has neither token nor certificate: its probes get yes or no without a reason."""
 
 Verdict = tuple[bool, Mapping[str, object]]
 """Yes or no, and why."""
@@ -50,7 +50,7 @@ class AdminServer(HttpThread):
     ) -> None:
         """Bind; raises OSError.
 
-        On the loop, `collect` gathers what `/metrics` tells, `unready` gives the reason for which
+        On the loop, `collect` gathers what `/metrics` returns, `unready` gives the reason for which
         clients should stay away, if there is one, and `checks` answers paths with yes or no.
         In the port's thread, `stalled` says why a start makes no progress any more, and `recovery`
         how far it is.
@@ -85,13 +85,13 @@ class AdminServer(HttpThread):
             answer = await self._answer_to(question.path, question.accept)
             if answer.status == HTTPStatus.OK:
                 return answer
-            return answer._replace(body=b"no; only who authenticates is told why\n")
+            return answer._replace(body=b"no; authenticate to see the reason\n")
         text = b"this needs a bearer token, or a client certificate\n"
         return Answer(HTTPStatus.UNAUTHORIZED, text, challenge='Bearer realm="barnabas"')
 
     async def _answer_to(self, path: str, accept: str) -> Answer:
         """The answer to GET `path`; what takes the broker's time is asked by one at a time."""
-        log.debug("GET %s", path)  # Probes come every few seconds: nobody wants to read of each.
+        log.debug("GET %s", path)  # Probes come every few seconds, too many for INFO.
         try:
             match path:
                 case "/live":
@@ -151,10 +151,10 @@ class AdminServer(HttpThread):
 
         def work() -> None:
             if not found.set_running_or_notify_cancel():
-                return  # Nobody waits any more.
+                return  # The connection is closed.
             try:
                 found.set_result(look())
-            except Exception as error:  # Whoever asked looks at it.
+            except Exception as error:  # The handler of the request reports it.
                 found.set_exception(error)
 
         self._broker_loop.call_soon_threadsafe(work)

@@ -1,10 +1,10 @@
 """A small HTTP server in a thread with an event loop of its own.
 
-What asks it are probes and scrapers: one GET for each connection, and a short answer. Whoever can
-reach the port can also send a byte every few seconds, or read nothing. So no connection holds a
+Its clients are probes and scrapers: one GET for each connection, and a short answer. Any host that
+reaches the port can also send a byte every few seconds, or read nothing. So no connection holds a
 thread; asking, headers and all, has one deadline, and so has taking the answer; there are so many
-places, and a newcomer gets that of who has been there longest. Urgent paths have places besides,
-from which nobody is driven out. (docs/adr/0011-an-admin-port-of-our-own.md)
+places, and a new connection evicts the oldest one. Urgent paths have places besides,
+which are never evicted. (docs/adr/0011-an-admin-port-of-our-own.md)
 """
 
 import asyncio
@@ -52,7 +52,7 @@ class Answer(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What a request asks, and as whom."""
+    """What a request asks, and its authenticated principal."""
 
     method: str
     path: str
@@ -99,11 +99,11 @@ class HttpThread:
 
     def open(self) -> None:
         """Begin to answer."""
-        self.socket.listen(BACKLOG)  # Here, so that nobody is refused until the thread runs.
+        self.socket.listen(BACKLOG)  # Here, so that connections queue until the thread runs.
         self._thread.start()
 
     def close(self) -> None:
-        """Answer nobody any more. Blocks until the thread has ended."""
+        """Close the port. Blocks until the thread has ended."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._closing.set)
             self._thread.join()
@@ -162,7 +162,7 @@ class HttpThread:
         async with asyncio.timeout(PATIENCE_S):
             if (context := self._tls()) is not None:
                 # Here and not by the server: a handshake has a place, too. Nothing has been read
-                # yet, for this task began before its connection was looked at.
+                # yet, for this task began before its connection was served.
                 await writer.start_tls(context)
             asked = await _asked(reader, certified=_certified(writer))
         if isinstance(asked, Question):

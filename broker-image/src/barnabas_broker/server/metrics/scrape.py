@@ -1,4 +1,4 @@
-"""One look at everything the broker counts, taken on its event loop without holding it up."""
+"""Collects all metrics on the broker's event loop without blocking it."""
 
 import asyncio
 from collections.abc import Callable, Sequence

@@ -1,7 +1,7 @@
 """Finds clients that left while they were not read from.
 
 A connection is not read from while its request waits for an answer, so its end goes unnoticed: a
-long poll of days would outlive its client by days. Asking the kernel for all of them takes one
+long poll of days would outlive its client by days. Asking the kernel about every socket takes one
 system call a second.
 """
 

@@ -33,8 +33,8 @@ OS_BUFFER = -1
 """The value of a socket buffer setting that leaves the size to the operating system."""
 
 SEND_BUFFER_BYTES: Final = 256 << 10
-"""Size of a send buffer that nobody set; with Kafka's 100 KiB a client that reads fast empties it
-before the broker, which is told when a third is free, has been woken to send more. Not left to the
+"""Size of a send buffer without a setting; with Kafka's 100 KiB a client that reads fast empties it
+before the broker, which wakes when a third is free, can send more. Not left to the
 kernel either: a client that does not read could have it hold megabytes, and BBR paces what lies
 there at a cost above the gain."""
 
@@ -249,7 +249,7 @@ class Listener:
         self._accept_again()
 
     async def close(self) -> None:
-        """Accept nobody any more and end every session."""
+        """Close the listener and end every session."""
         self._closing = True
         if self.security is not None:
             self.security.stop()
@@ -264,7 +264,7 @@ class Listener:
         if self._opening:
             await asyncio.wait(self._opening)
         if self.sessions:
-            await self._empty.wait()  # The loop tells each that it is closed in its next turn.
+            await self._empty.wait()  # Each transport calls connection_lost in the next round.
 
     def opened(self, session: Session) -> None:
         """A session began."""
@@ -283,7 +283,7 @@ class Listener:
         self._entrance.went(self.name, session.caller.client_host)
 
     def make_room(self) -> None:
-        """Accept again if that was put off until somebody leaves."""
+        """Resume accepting if a connection limit had suspended it."""
         if self._full and not self._closing:
             self._accept_again()
 
@@ -364,7 +364,7 @@ class Listener:
         except OSError as error:
             log.debug("%s left before it was served: %s", host, error)
         finally:
-            if session in self._unopened:  # Else whoever tells the session of its end counts it.
+            if session in self._unopened:  # Else the call of connection_lost counts it.
                 self._unopened.discard(session)
                 sock.close()
                 self._entrance.went(self.name, host)

@@ -85,7 +85,7 @@ class ListenerSecurity:
         self._followed: JwksEndpoint | None = None
         self._renewal: asyncio.Task[None] | None = None
         self._fetching: asyncio.Task[None] | None = None
-        # Looked at before they are read: what changes meanwhile is read again.
+        # Stat before reading: a later change is read again.
         self._files = self._watched(settings)
         try:
             self._read(settings)
@@ -110,7 +110,7 @@ class ListenerSecurity:
         return None if self.tls is None else self.tls.context
 
     def certificate_principal(self, tls: ssl.SSLObject | None) -> Principal:
-        """Whom a client's certificate names, ANONYMOUS without one. Raises ValueError."""
+        """The principal of a client's certificate, ANONYMOUS without one. Raises ValueError."""
         der = None if tls is None else tls.getpeercert(binary_form=True)
         if der is None or self.tls is None:
             return ANONYMOUS

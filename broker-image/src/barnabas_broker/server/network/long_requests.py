@@ -6,7 +6,7 @@ millisecond waits for the interpreter, which is no fault of its own. Estimates f
 that who mixes long requests with short ones is known for the long ones.
 
 Principals and addresses get the same share of the event loop (start-time fair queueing, as in
-`server.process.fair_queue`). Of one of them the next is who is due first: a request is due so many
+`server.process.fair_queue`). Within one flow the earliest due is next: a request is due so many
 times later as it is estimated to take longer. A fetch of a tenth of a millisecond does not wait for
 a hundred commits of half of one, even from its own address, and none waits for ever.
 """
@@ -117,14 +117,14 @@ class LongRequests:
             self._ends.clear()  # All were served, and none is owed more than another.
         elif len(self._ends) < CLIENTS_MAX:
             self._ends[client] = begin + cost
-        else:  # Whoever comes new does not move virtual time on, and there is no end of addresses.
+        else:  # A new flow does not move virtual time on, as flows are unlimited.
             self._ends = {each: end for each, end in self._ends.items() if end > begin}
             if len(self._ends) > CLIENTS_MAX // 2:
                 self._ends.clear()
         return turn
 
     def _serve(self) -> None:
-        """Serve one turn, and more of them while the round has time."""
+        """Serve one turn, and more while the round has time."""
         while True:
             turn = self._next()
             if not self._size:

@@ -6,8 +6,8 @@ the next one comes only after another request has been served, it sleeps by then
 each. In a burst one wakes it, and the others find it awake. What a request asks for has been done,
 and appended, before its answer joins a burst, and answers of one connection keep their order.
 
-For whom one more request is served first, an answer is late by as long as that takes: only those
-of requests that are served in some microseconds join, and a burst leaves when it is full.
+Coalescing delays a response by one request's service time: only requests
+that are served in some microseconds join, and a burst leaves when it is full.
 """
 
 import asyncio

@@ -17,7 +17,7 @@ waiting   a handler returned a future, the peer reads slower than we send, its t
           reading is paused only when something comes, which may hurry that request.
 
 A turn is the time for which one session may keep the event loop to itself when many requests came
-at once. Those whose turn is over stand in one line, of which each round serves one: a hundred
+once. Sessions whose turn is over queue in one line, of which each round serves one: a hundred
 floods make others wait no longer than one does. All sessions share memory of unfinished requests
 (`memory_pool`) and of what waits to be sent (`send_buffers`).
 
@@ -280,7 +280,7 @@ class Session(asyncio.BufferedProtocol):
             self.note_failed_authentication(str(error))
             self._transport.abort()
             return
-        except BaseException:  # Whatever it is, nobody is served without authentication.
+        except BaseException:  # Any failure: never serve without authentication.
             self._transport.abort()
             raise
         self.caller = replace(self.caller, principal=principal)
@@ -524,7 +524,7 @@ class Session(asyncio.BufferedProtocol):
     def _answered(self, reply: Any, future: "asyncio.Future[Any]") -> None:
         if self._transport.is_closing():
             return
-        if future.cancelled():  # Nobody will answer, and the client would wait for that.
+        if future.cancelled():  # No response will come, and the client would wait for it.
             self.close("its request was cancelled")
         elif self._cost > LONG_REQUEST_S and self._shared.serving.is_over:
             self._wait_to_be_served(partial(self._encode, reply, future))

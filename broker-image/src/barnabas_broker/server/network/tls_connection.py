@@ -4,7 +4,7 @@ A producer that wants no answers may close behind its last request, and what was
 served (`Selector.maybeReadFromClosingChannel` in Apache's broker). On a plain socket the kernel
 keeps it while the session waits for something. The TLS layer of the event loop reads on, and ends
 the connection as soon as its client did, whatever the session has not been given by then. So this
-stands between the two: once the client has left, the session has what the TLS layer still holds,
+sits between the two: once the client has left, the session has what the TLS layer still holds,
 as fast as it takes it, and no answer goes anywhere. Then, or after `LAST_REQUESTS_S`, it ends.
 
 Where an answer cannot be sent, as its client has closed and not only its own half, what the kernel
@@ -34,10 +34,10 @@ class TlsConnection(asyncio.BufferedProtocol):
         self._paused = False  # The session does not want to read.
         self._closing = False  # The session has ended the connection.
         self._left = False  # The client has left: nothing more comes.
-        self._leaving = False  # The session is being told so.
+        self._leaving = False  # Draining into the session.
         self._rest = memoryview(b"")  # What had come by then, and the session has not got.
         self._lost = False  # The event loop is done with the connection.
-        self._over = False  # The session has been told that.
+        self._over = False  # connection_lost was called.
         self._deadline: asyncio.TimerHandle | None = None
 
     # Called by the event loop.
@@ -163,7 +163,7 @@ class TlsConnection(asyncio.BufferedProtocol):
         self._end_if_done()
 
     def _end_if_done(self, exc: Exception | None = None) -> None:
-        """Tell the session that the connection is lost, once it is and all was served."""
+        """Call connection_lost on the session once the connection is lost and all was served."""
         is_served = not (self._rest or self._paused)
         if not self._lost or self._over or not (self._closing or is_served):
             return

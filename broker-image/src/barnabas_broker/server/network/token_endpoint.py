@@ -1,7 +1,7 @@
 """Bearer tokens of this process: fetched when a connection needs one, and kept for a while.
 
-A token of a file is read each time, so that whoever writes the file renews it. One thread fetches,
-and all that wait meanwhile share what comes of it: an identity provider that hangs holds up nothing
+A token of a file is read each time, so that a rewritten file takes effect. One thread fetches,
+and all waiting connections share the result: an identity provider that hangs blocks nothing
 else. Nor does it hold up connections while the token fetched last is good: as in Kafka
 (`ExpiringCredentialRefreshingLogin`), that one is used until the next one has come.
 """
@@ -46,7 +46,7 @@ class TokenEndpoint:
 
     async def provide(self) -> str:
         """Its text, for the client's OAuthBearer."""
-        # The fetch is of all that wait for it, so it goes on when one of them does not any more.
+        # All waiting connections share the fetch, so it survives the cancellation of one.
         found = await asyncio.shield(asyncio.wrap_future(self._current()))
         return found.text
 
@@ -73,7 +73,7 @@ class TokenEndpoint:
         try:
             token = self._fetch()
         except BearerLoginError as error:
-            if self._good is not None:  # Else those who wait for it are told.
+            if self._good is not None:  # Else every waiting connection gets the error.
                 log.warning("Failed to renew a bearer token, using the last one: %s", error)
             raise
         if self.login.file is None:

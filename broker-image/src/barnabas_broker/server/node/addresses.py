@@ -1,4 +1,4 @@
-"""What a broker tells others about where it is reached."""
+"""The addresses that a broker advertises."""
 
 import socket
 from collections.abc import Mapping

@@ -217,7 +217,7 @@ class BrokerServer:
             await asyncio.shield(loading)
         except asyncio.CancelledError:
             self._recovery.given_up.set()
-            # Nobody may close what is being opened.
+            # A directory must not be closed while it is being opened.
             await asyncio.gather(loading, return_exceptions=True)
             raise
         self._lifecycle.state = BrokerState.STARTING
@@ -396,7 +396,7 @@ class BrokerServer:
         await self._stops.aclose()
 
     async def _close_logs(self, logs: LogDirectories) -> None:
-        # Nobody is served any more, but whoever looks whether the process lives shall see it.
+        # Clients are not served any more; liveness probes still are.
         await asyncio.to_thread(
             logs.close,
             clean=self._loaded,
@@ -434,7 +434,7 @@ class BrokerServer:
             channels = self._channels(controller)
             self._stops.push_async_callback(channels.close)
             controller.attach(self._take_image, channels.take)
-            # Which partitions it holds, and as what, it hears from whoever is elected.
+            # The elected controller sends which partitions it holds, and their leaders.
             await controller.run(lambda governed: governed.contest(now_ms=clock_ms()))
             store.subscribe(partial(self._on_znode_change, controller))
             # What was written since then, and all watches.
@@ -462,7 +462,7 @@ class BrokerServer:
         call_isolated(steps, "Change notification", path)
 
     def _channels(self, controller: ControllerThread) -> ControllerChannelManager:
-        """How this broker tells the others what it decides when it is the controller."""
+        """The channels by which this broker, as the controller, sends decisions to the others."""
         replicas = self.broker.replicas
 
         async def report(number: int, view: TargetState, refused: frozenset[str]) -> None:
@@ -524,28 +524,23 @@ class BrokerServer:
         """No log is doubted any more, and who reads this broker's registration may know."""
         log.info("All replicas are leaders or in sync")
         with contextlib.suppress(RuntimeError):  # The broker is stopping.
-            registered = self.broker.controller.run(
-                lambda governed: governed.trust(now_ms=clock_ms())
-            )
-            registered.add_done_callback(_note_failure)
+            done = self.broker.controller.run(lambda governed: governed.trust(now_ms=clock_ms()))
+            done.add_done_callback(_note_failure)
 
     def _watch(self, logs: LogDirectories) -> None:
-        """Hear of log directories that fill up, fail and recover; errors are met in any thread."""
+        """Watch log directories fill up, fail and recover; errors occur in any thread."""
         loop = asyncio.get_running_loop()
         self._disks_lost = loop.create_future()
 
         def on_health(health: DirectoryHealth) -> None:
-            with contextlib.suppress(RuntimeError):  # The loop has ended, nobody is served.
+            with contextlib.suppress(RuntimeError):  # The loop has ended.
                 loop.call_soon_threadsafe(self._on_directory_health, health)
 
         logs.watch(on_health)
 
     def _on_directory_health(self, health: DirectoryHealth) -> None:
         broker = self.broker
-        steps = (
-            partial(broker.replicas.apply_directory_health, health, broker.image),
-            self._log_dir_events.announce,
-        )
+        steps = partial(broker.replicas.on_health, health, broker.image), self._log_dir_events.send
         call_isolated(steps, "Handling a change", health.path)
         if health.state is Health.FULL and self._background is not None:
             self._background.retain_soon()

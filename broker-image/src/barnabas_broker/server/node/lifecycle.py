@@ -1,11 +1,11 @@
 """The life of a broker process: what starts in which order, and what stops in which.
 
 Start: lock and read the log directories, open the coordination data, open every log, bind the
-listeners, register, stand for election, take leadership, and only then accept connections; a
-client that can connect finds everything there, as far as this broker decides it. A stop that is
-asked for meanwhile (`stop_signals`) ends the start where it is. Stop: have others lead
-what this broker leads, and then the reverse: nobody new, answer or end who is there, flush, mark
-the shutdown clean, unlock.
+listeners, register, run for controller, take leadership, and only then accept connections; a client
+that can connect finds everything there, as far as this broker decides it. A stop that is asked for
+meanwhile (`stop_signals`) ends the start where it is. Stop: have others lead what this broker
+leads, and then the reverse: accept no client, answer or end the connected ones, flush, mark the
+shutdown clean, unlock.
 """
 
 import asyncio
@@ -40,8 +40,8 @@ every call of the system: a dozen times for a record that is produced and fetche
 would be several times what a request takes; less than this is what switching takes."""
 
 GARBAGE_THRESHOLDS = (1000, 10, 1000)
-"""Full collections look at all that lives, and with the hundreds of thousands of objects of a large
-request that stops everybody for tenths of a second. What requests are made of is freed without the
+"""Full collections visit every object, and with the hundreds of thousands of objects of a large
+request that stops the loop for tenths of a second. Requests are freed without the
 collector, so that they may be a hundred times as rare as Python has them."""
 
 _START_TIME: Final = 22 - 3
@@ -110,7 +110,7 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 async def _run(
     node: BrokerServer, ready_file: Path | None
 ) -> CoordinationError | LogDirectoryError | None:
-    """Run until told to stop; returns what made the broker stop by itself."""
+    """Run until a stop signal; returns the error that stopped the broker, if one did."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     stop_signals.call_on_stop(loop, stop.set)
@@ -144,7 +144,7 @@ async def _run(
 
 
 async def _before(stopping: asyncio.Future[Any], work: Coroutine[None, None, None]) -> bool:
-    """Do `work` to its end, unless the broker is told to stop: then end it and return False."""
+    """Run `work` to its end; on a stop signal cancel it and return False."""
     task: asyncio.Future[Any] = asyncio.ensure_future(work)
     await asyncio.wait({stopping, task}, return_when=asyncio.FIRST_COMPLETED)
     if task.done():
@@ -156,7 +156,7 @@ async def _before(stopping: asyncio.Future[Any], work: Coroutine[None, None, Non
 
 
 def _write_ready_file(path: Path, node: BrokerServer) -> None:
-    """Tell in one atomic step that clients can connect, and where."""
+    """Write the ready file atomically: clients can connect, and where."""
     ready: dict[str, object] = {
         "pid": os.getpid(),
         "cluster_id": node.broker.image.cluster_id,

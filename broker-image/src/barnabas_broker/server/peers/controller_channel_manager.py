@@ -1,13 +1,13 @@
-"""Tells the other brokers what the controller has decided, each at its own pace.
+"""Sends the controller's decisions to the other brokers, each at its own pace.
 
 Kafka's `ControllerChannelManager`. While this broker is the controller there is one channel to each
-other broker that is registered. A channel remembers what its broker was told last, and when that
-is not what is true now, works out the difference (`controller.target_state`), sends it, and reports
-that it has been obeyed. There is no queue: a broker that does not answer is told everything that
+other broker that is registered. A channel remembers the state its broker acknowledged, and when the
+target state is another, works out the difference (`controller.target_state`), sends it, and reports
+the acknowledgement. There is no queue: a broker that does not answer gets everything that
 happened meanwhile at once, when it does. A channel ends when its broker is no longer registered.
 
-Where a careful election waits for a broker, it is asked how far its logs go, once it has been told
-of the leader epoch in which it is asked, and again until it answers.
+Where a careful election waits for a broker, it is asked how far its logs go, once it has received
+the leader epoch of the question, and again until it answers.
 
 What concerns this very broker and is in no image, replicas to be given up, is done at once.
 Lives on the event loop.
@@ -58,20 +58,20 @@ from barnabas_kafka.protocol.schema import Request, Response
 log = logging.getLogger(__name__)
 
 RETRY_S = 0.1
-"""Between two attempts to tell a broker that did not answer (Kafka's own pause)."""
+"""Between two attempts to send to a broker that did not answer (Kafka's own pause)."""
 
 PAUSE_MAX_S = 1.0
-"""The longest pause of a channel that fails at what nobody foresaw."""
+"""The longest pause of a channel after unexpected errors."""
 
 DOUBLED_MAX = 8
 """How often the pause is doubled; it has reached the longest then."""
 
 LAST_WORDS_S = 1.0
-"""How long a controller that stops waits for brokers to hear what it decided last: its successor
-would tell them the same, later."""
+"""How long a stopping controller waits for brokers to acknowledge its last decisions: its
+successor would send the same, later."""
 
 RECOVERY_SINCE = 6
-"""From this version of LeaderAndIsr on leaders hear that they were elected uncleanly (KIP-704)."""
+"""From this version of LeaderAndIsr on leaders learn of an unclean election (KIP-704)."""
 
 Ended = Callable[[Exception | None], None]
 Stop = Callable[[TopicPartition, bool, Ended], bool]
@@ -86,7 +86,7 @@ class OwnReplicas(Protocol):
 
     @property
     def all_usable(self) -> bool:
-        """Whether there is nothing to be told of any."""
+        """Whether all replicas are usable, with nothing to report."""
 
     def is_counted_out(self, tp: TopicPartition) -> bool:
         """Whether the cluster is to go on without one, for its log directory."""
@@ -126,11 +126,10 @@ class ControllerChannelManager:
         """`stop` gives up a partition of this broker, deleting its log or not.
 
         It returns whether that is done; else it calls what it is given later, with the error if
-        there is one.
-        `report(broker, view, refused)` hears that a broker has obeyed a view, but for the deletion
-        of the topics `refused`; `storage(broker, answered)` which of its replicas can be used, and
-        `ends(broker, broker_epoch, answered)` how far its logs go; both raise KafkaError where they
-        are to be told again.
+        there is one. `report(broker, view, refused)` is called when a broker acknowledges a view
+        but for the deletion of the topics `refused`; `storage(broker, answered)` which of its
+        replicas can be used, and `ends(broker, broker_epoch, answered)` how far its logs go; both
+        raise KafkaError where they are to be called again.
         """
         self._broker_id = broker_id
         self._peers = peers
@@ -152,7 +151,7 @@ class ControllerChannelManager:
         self._closed = False
 
     def take(self, view: TargetState | None, epoch: int) -> Failures:
-        """Have everybody told of a view from now on, or nobody; says what failed here."""
+        """Send this view to all brokers from now on, None to none; returns local failures."""
         if self._closed:
             return {}
         old, self._view = self._view, view
@@ -172,11 +171,11 @@ class ControllerChannelManager:
             channel.wake.set()
         self._begin_reporting_own()
         if self._own_ends_task is None and ends_wanted(self._broker_id, view):
-            self._own_ends_task = self._keep("telling own log ends", self._report_own_ends)
+            self._own_ends_task = self._keep("reporting own log ends", self._report_own_ends)
         return self._stop_own(old, view)
 
     async def close(self) -> None:
-        """End all channels; what cannot be told at once is not told any more."""
+        """End all channels, after `LAST_WORDS_S` at most for what is not acknowledged yet."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LAST_WORDS_S):
                 while not self._all_acknowledged:
@@ -227,7 +226,7 @@ class ControllerChannelManager:
 
     def _begin_reporting_own(self) -> None:
         if not (self._own_reported and self._own.all_usable) and self._own_task is None:
-            self._own_task = self._keep("telling own directories", self._report_own)
+            self._own_task = self._keep("reporting own directories", self._report_own)
 
     async def _report_own(self) -> None:
         """Until the view says of this broker's replicas what is so."""
@@ -339,7 +338,7 @@ class ControllerChannelManager:
             try:
                 await self._report(registration.id, view, refused)
             except BaseException:
-                channel.acknowledged = acknowledged  # Else nobody would report it again.
+                channel.acknowledged = acknowledged  # So that it is reported again.
                 raise
         await self._ask_ends(channel, view)
 
@@ -363,7 +362,7 @@ class ControllerChannelManager:
     async def _give(self, broker: int, given: Orders, *, fresh: bool) -> frozenset[str]:
         """Send orders; returns the topics that could not be deleted. Raises PeerError, KafkaError.
 
-        A broker that knows nothing yet must hear where the others are before it can follow them.
+        A broker that knows nothing yet must learn the others' addresses before it can follow them.
         One that fails to obey a request is sent the others: it may fail at that for ever.
         """
         failed: KafkaError | None = None
@@ -490,7 +489,7 @@ def _ends_request(wanted: Mapping[TopicPartition, int]) -> ListOffsetsRequest:
 def ends_answers(
     wanted: Mapping[TopicPartition, int], response: ListOffsetsResponse
 ) -> dict[TopicPartition, EndsAnswer]:
-    """What a broker has said of its logs; of some it may not have heard that epoch yet."""
+    """The log ends in a broker's response; some may be of an earlier leader epoch."""
     answered = {}
     for topic in response.topics:
         for each in topic.partitions:

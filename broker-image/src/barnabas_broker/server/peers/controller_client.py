@@ -1,4 +1,4 @@
-"""Requests of this broker to whoever is the controller, which may be this very broker."""
+"""Requests of this broker to the active controller, which may be this broker itself."""
 
 from collections.abc import Callable
 from typing import TypeVar

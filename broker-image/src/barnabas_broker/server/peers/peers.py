@@ -49,7 +49,7 @@ from barnabas_kafka.protocol.schema import Request, Response
 log = logging.getLogger(__name__)
 
 IN_FLIGHT_MAX: Final = 256
-"""Requests on one connection that have no answer yet; whoever sends more is told so."""
+"""Unanswered requests on one connection; further ones are refused with an error."""
 
 BACKOFF_S: Final = 0.05
 BACKOFF_MAX_S: Final = 1.0
@@ -57,7 +57,7 @@ BACKOFF_MAX_S: Final = 1.0
 Kafka's clients do by default (reconnect.backoff.ms, reconnect.backoff.max.ms)."""
 
 CONNECT_TIMEOUT_S: Final = 10.0
-"""Kafka's default of socket.connection.setup.timeout.ms: for one attempt, whoever waits for it."""
+"""Kafka's default of socket.connection.setup.timeout.ms, for one attempt of all its callers."""
 
 ALLOCATED_AT_ONCE: Final = 16 << 20
 """Bytes allocated for an answer by its announced size alone; a larger one has more memory as it
@@ -137,7 +137,7 @@ class Peers:
         """The answer of a broker, in the newest version both sides know, or up to `version_max`.
 
         Raises UnreachableError or UnsupportedError; EncodeError where the request holds what the
-        version cannot say (`version` tells it beforehand). Cancelling gives up the answer only.
+        version cannot express (see `version`). Cancelling gives up the response only.
         """
         link = self._link(broker)
         name = ApiKey(request.api_key).name
@@ -257,7 +257,7 @@ class _Link:
             raise
 
     def hang_up(self) -> None:
-        """End what there is, for good; whoever waits for it is told."""
+        """Close the connection for good; pending requests get an error."""
         self._hung_up = True
         if self._connecting is not None:
             self._connecting.cancel()
@@ -365,7 +365,7 @@ async def _exchange(mechanism: "Mechanism") -> "Exchange":
 class _Connection(asyncio.BufferedProtocol):
     """One connection; an answer is received straight into the buffer that is decoded.
 
-    Records of an answer are views into that buffer, which nobody else uses.
+    Records of an answer are views into that buffer, which has no other user.
     """
 
     def __init__(self, name: str, client_id: str, answer_bytes_max: int) -> None:
@@ -515,7 +515,7 @@ class _Connection(asyncio.BufferedProtocol):
         for answered in pending.values():
             if not answered.done():
                 answered.set_exception(fault)
-                answered.exception()  # Retrieved: who was cancelled meanwhile does not look at it.
+                answered.exception()  # Retrieved, as a cancelled caller never does.
 
     # What the transport calls.
 

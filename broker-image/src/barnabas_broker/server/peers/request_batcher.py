@@ -88,14 +88,14 @@ class RequestBatcher(Generic[Key, Item, Answer]):
                     task = asyncio.current_task()
                     if task is not None and task.cancelling():
                         raise
-                    # Somebody else cancelled what was waited for, which ends no other's request.
+                    # Another caller cancelled the shared future, which ends no other's request.
                     _refuse(batch.values(), PeerError("the request was cancelled"))
                 else:
                     for key, each in batch.items():
                         if not each.answered.done():
                             each.answered.set_result(results[key])
         finally:
-            # There is no await between the last look at `waiting` and this line.
+            # There is no await between the last read of `waiting` and this line.
             del self._waiting[broker]
             for each in (*batch.values(), *waiting):
                 each.answered.cancel()

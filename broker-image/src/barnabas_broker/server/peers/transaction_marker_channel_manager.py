@@ -48,7 +48,7 @@ ASKING_TIMEOUT_S: Final = 10.0
 FIRST_WITH_VERIFICATION: Final = 4
 
 KEPT_MAX: Final = 10_000
-"""Answers that nobody has used yet; the oldest go first, and are asked for again."""
+"""Unclaimed answers to keep; the oldest go first, and are asked for again."""
 
 OnMarkerWritten = Callable[[TopicPartition, ErrorCode], None]
 Codes = Mapping[TopicPartition, ErrorCode]
@@ -95,7 +95,7 @@ class TransactionMarkerChannelManager:
     # --- markers
 
     def leader(self, tp: TopicPartition) -> int | None:
-        """The other broker that leads a partition; None if this one does, or nobody."""
+        """The other broker that leads a partition; None if this one does, or none."""
         state = self._image().partition(tp)
         return None if state is None else self._other(state.leader)
 
@@ -150,7 +150,7 @@ class TransactionMarkerChannelManager:
     async def _send_markers(
         self, leader: int, markers: Mapping[int, WritableTxnMarker]
     ) -> Mapping[int, Codes]:
-        """What a leader says of the markers of each producer; not all of them, it may be."""
+        """The leader's result for the markers of each producer; some may be missing."""
         answer = await self._markers.send(
             leader,
             WriteTxnMarkersRequest(markers=list(markers.values())),
@@ -171,7 +171,7 @@ class TransactionMarkerChannelManager:
     # --- what leaders ask coordinators
 
     def coordinator(self, transactional_id: str) -> int | None:
-        """The other broker that coordinates an id; None if this one does, or nobody."""
+        """The other broker that coordinates an id; None if this one does, or none."""
         topic = self._image().topic(TRANSACTIONS_TOPIC)
         if topic is None:
             return None
@@ -185,7 +185,7 @@ class TransactionMarkerChannelManager:
     def kept(self, partition: Partition, producer: Producer) -> ErrorCode | None:
         """The coordinator's answer about a partition; None if it is to be asked.
 
-        A refusal is told once: what was refused may be right when it is tried again.
+        A refusal is returned once: what was refused may be right when it is tried again.
         """
         key = partition.tp, producer
         guard, code = self._kept.get(key, (None, ErrorCode.NONE))

@@ -9,7 +9,7 @@ class BrokerState(IntEnum):
     NOT_RUNNING = 0  # Not started yet.
     STARTING = 1  # Registering and loading what is no log.
     RECOVERY = 2  # Loading and recovering logs.
-    RUNNING = 3  # Clients are served, and the controller has been heard or waited for.
+    RUNNING = 3  # Clients are served; the controller's first state arrived or timed out.
     PENDING_CONTROLLED_SHUTDOWN = 6  # Leaders are being moved away before a stop.
     SHUTTING_DOWN = 7  # Stopping; clients are served no more.
 

@@ -1,8 +1,8 @@
-"""Long work on the event loop, done in turns with everybody else's.
+"""Long work on the event loop, done in turns with all other work.
 
-A handler that looks at each of the things a request names is a generator: it yields after each of
-them and returns its answer. Most are finished before their first turn is over and never wait. The
-others stand in one line, of which the loop serves one turn at a time, however many there are, so
+A handler that iterates over the items of a request is a generator: it yields after each
+one and returns its answer. Most are finished before their first turn is over and never wait. The
+others queue in one line, of which the loop serves one turn at a time, however many there are, so
 that a hundred large requests delay a small one no more than one does.
 """
 
@@ -43,13 +43,13 @@ def each(items: Iterable[A], do: Callable[[A], T]) -> Work[list[T]]:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished(Generic[T]):
-    """Work that stands in the line; `future` is of what it comes to."""
+    """Work in the queue; `future` gets its result."""
 
     future: asyncio.Future[T]
 
 
 class Line:
-    """Those who have more to do than one turn, on one event loop: each round serves one of them."""
+    """Work that needs more than one turn, on one event loop: each round serves one turn."""
 
     def __init__(self) -> None:
         self._waiting: deque[Callable[[], None]] = deque()
@@ -69,7 +69,7 @@ class Line:
 
 
 class Round:
-    """A budget that every round of one event loop has anew, in whatever unit it is spent.
+    """A budget that every round of one event loop starts with, in any unit.
 
     A round calls all callbacks that are ready, and receives once from every readable socket: what
     each of a hundred connections may do in a round at once, all others wait for.
@@ -135,7 +135,7 @@ class Turns:
             self._turn(work, working, goes_on=True)
         except StopIteration as finished:
             future.set_result(finished.value)
-        except Exception as error:  # Whoever waits for the work reports it, not the loop.
+        except Exception as error:  # The waiter of the work reports it, not the loop.
             future.set_exception(error)
         else:
             self._line.join(partial(self._go_on, work, future, working))

@@ -1,4 +1,4 @@
-"""Answers that may still be on their way, and what is made of them when they come."""
+"""Answers that may still be pending, and functions of them that run when they arrive."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ def then(
             return
         try:
             answered.set_result(_made(there, answer, refuse))
-        except Exception as error:  # Whoever waits for the answer reports it.
+        except Exception as error:  # The waiter of the answer reports it.
             answered.set_exception(error)
 
     # A task would do the same for twice the time, and a large group is answered all at once.

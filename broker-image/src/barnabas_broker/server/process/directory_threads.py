@@ -2,7 +2,7 @@
 
 The executor of the event loop has a handful of threads for everybody. A sync that hangs there for
 each of some partitions would keep out what has nothing to do with disks, such as what a new
-controller has to tell others.
+controller has to send.
 """
 
 from collections.abc import Callable

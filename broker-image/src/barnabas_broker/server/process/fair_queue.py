@@ -1,8 +1,8 @@
 """What many want of one, handed out so that each flow gets the same share of it.
 
 Start-time fair queueing (Goyal, Vin and Cheng, 1996): each item begins, in virtual time, where the
-one before it in its flow ends, or now; the one that begins first is next. Who has asked for much
-waits for those who have asked for little, and whoever comes new waits for what is in work and
+one before it in its flow ends, or now; the one that begins first is next. A flow with many items
+waits for those with few, and a new flow waits for what is in work and
 for one item of each flow at most.
 """
 
@@ -20,14 +20,14 @@ FORGOTTEN_BEYOND: Final = 1_000
 """So many flows are remembered before those are looked for that are owed nothing."""
 
 FLOWS_MAX: Final = 10 * FORGOTTEN_BEYOND
-"""Beyond so many, besides those that wait, all begin anew."""
+"""The most flows to remember besides waiting ones; beyond it all are forgotten."""
 
 
 class Flow(NamedTuple):
     """Whose work it is, and of which magnitude is what it came as.
 
     The magnitude keeps bombs apart from what they disturb where both come from one address: two
-    kilobytes that become sixty million do not stand in the line of sends of megabytes.
+    kilobytes that become sixty million do not queue with sends of megabytes.
     """
 
     principal: Principal

@@ -5,7 +5,7 @@ order: the process halts, as Apache's does on a fatal fault (`ProcessTerminating
 the next start treats the logs as after a crash. Before it does, it logs which invariant was
 violated, the variables of the function that found it, all threads and all tasks.
 
-Python leaves assertions out where it is told to optimise (`-O`, `PYTHONOPTIMIZE`); a broker does
+Python leaves assertions out with `-O` or `PYTHONOPTIMIZE`; a broker does
 not start so.
 """
 
@@ -27,7 +27,7 @@ EXIT_CODE: Final = 70
 """EX_SOFTWARE of sysexits.h: an internal error of the program."""
 
 HALT_WITHIN_S: Final = 10.0
-"""How long logging may take, where standard error is a pipe that nobody reads; then the process
+"""How long logging may take, where standard error is a pipe without a reader; then the process
 ends without."""
 
 

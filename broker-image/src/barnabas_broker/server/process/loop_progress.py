@@ -1,7 +1,7 @@
 """Whether the event loop turns, as other threads see it.
 
 kazoo's heartbeats come from a thread of its own: a broker whose event loop hangs would be alive
-to ZooKeeper for ever, and lead partitions that nobody can read or write. While the loop is `hung`
+to ZooKeeper for ever, and lead unavailable partitions. While the loop is `hung`
 the session says nothing (`zk.session`), so that it ends and others lead. Apache's brokers answer
 in many threads, and need no such thing.
 

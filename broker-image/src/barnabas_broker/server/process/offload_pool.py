@@ -5,7 +5,7 @@ loop goes on beside them. A request that waits for the thread holds a copy of wh
 the buffer it arrived in is needed for the next; those copies are bounded. The thread's time is
 shared between flows (`server.process.fair_queue`) by what the work may come to, so that two
 kilobytes that inflate to sixty million cannot put off what others send. Decoding and encoding large
-requests has a thread of its own: it takes milliseconds, and nobody who asks for metadata waits for
+requests has a thread of its own: it takes milliseconds, and a request for metadata never waits for
 a batch.
 """
 
@@ -65,7 +65,7 @@ class OffloadPool:
         held = self._held.get(holder, 0) + size
         left = self._waiting_bytes_max - self.waiting_bytes - size
         if self.waiting_bytes and (left < 0 or held > SHARE * left):
-            reason = "the broker has more large requests to look at than it has room for"
+            reason = "the broker has more large requests in work than it has memory for"
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, reason)
         self.waiting_bytes += size
         self._held[holder] = held
@@ -97,7 +97,7 @@ class OffloadPool:
     def _begin(self) -> None:
         while self._line and self._working < THREADS:
             work, future = self._line.pop()
-            if future.done():  # Nobody waits for it any more.
+            if future.done():  # Cancelled.
                 continue
             try:
                 doing = asyncio.get_running_loop().run_in_executor(self._threads, work)
@@ -129,7 +129,7 @@ class FairPlace:
         self._taken = False
 
     async def take(self, flow: Flow, cost: int) -> None:
-        """Wait for the place; whoever has it must `leave` it."""
+        """Wait for the place; `leave` frees it."""
         if not self._taken:
             self._taken = True
             return

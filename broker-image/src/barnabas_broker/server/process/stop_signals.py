@@ -1,6 +1,6 @@
 """What SIGTERM and SIGINT do to a broker's process, from its first line to its last.
 
-Nobody may count on what a signal does by itself: process 1 of a container is not told of one that
+Default actions of signals are not enough: process 1 of a container gets no signal that
 it has no handler for, so that a broker that is stopped while it loads its modules would go on,
 register, be given partitions, and be killed. There is a handler at all times, and it is always
 Python's own: the event loop puts the default back when it is closed.
@@ -40,7 +40,7 @@ def call_on_stop(loop: AbstractEventLoop, stop: Callable[[], None]) -> None:
 
 
 def ignore() -> None:
-    """The process is about to end, as it was told to or by itself; a second order changes nothing.
+    """The process is about to end, by a signal or by itself; another signal changes nothing.
 
     This is what stays when the interpreter takes its handlers away.
     """

@@ -1,6 +1,6 @@
-"""What a broker does in the background: every task of its own is begun here, and none ends unheard.
+"""The background tasks of a broker: each is started here, and none ends without a log line.
 
-A task that nobody awaits dies alone: whoever counted on it waits for ever, and nothing is said. So
+A task without an awaiter dies silently, and work that relies on it waits for ever. So
 its end by an error is logged and counted, and it is begun again after a pause that grows while it
 fails. As long as it does, it is down: `/ready` and the metrics say so, with the error. There are
 three kinds, each with its own way to begin: work that goes on until it is done or cancelled
@@ -35,7 +35,7 @@ class Background:
         self.down: dict[str, str] = {}
         #: how often tasks have failed since the start, by name
         self.failures: Counter[str] = Counter()
-        #: those that are kept, for else nobody may hold them
+        #: those that are kept, for else nothing may hold them
         self.tasks: set[asyncio.Task[None]] = set()
         self._short: set[asyncio.Task[Any]] = set()
 
@@ -58,7 +58,7 @@ class Background:
     def once(self, name: str, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Do something that is over soon; an error in it is logged, and it is not done again.
 
-        Many may have one name, which says what they do and not for whom: they are counted by it.
+        Many may have one name, which says what they do, not their object: they are counted by it.
         """
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._short.add(task)
@@ -77,7 +77,7 @@ class Background:
         if not task.cancelled():
             error = task.exception()
         elif task.cancelling():
-            return  # Somebody wants it to end.
+            return  # Cancelled on purpose.
         else:
             error = asyncio.CancelledError("what it waited for was cancelled")
         if error is not None:
@@ -152,7 +152,7 @@ def background() -> Background:
 
 
 def _raise_if_cancelled(error: BaseException) -> None:
-    """Raise what ends a task because somebody wants it, not what it met in a future it awaited."""
+    """Raise a cancellation of this task; one of a future that it awaited is its error."""
     task = asyncio.current_task()
     if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
         raise error

@@ -1,6 +1,6 @@
 """Whether a producer may write to a partition in its transaction (KIP-890).
 
-A late batch must not begin a transaction that nobody will ever end: the first batch of a
+A late batch must not begin a transaction that never ends: the first batch of a
 transaction is taken only if the coordinator has the partition in it. Producers of the first
 protocol have asked for that before (`verify`); for those of the second the broker asks when they
 write (`join`). Where the coordinator is this very broker a look costs little, and nothing can come
@@ -164,7 +164,7 @@ async def _added_elsewhere(
     producer: Producer,
     partitions: Collection[TopicPartition],
 ) -> ErrorCode:
-    """What another coordinator says of all of them; the first that it refuses decides."""
+    """Another coordinator's answer for all partitions; its first refusal decides."""
     led = [call.broker.replicas.led(*tp) for tp in partitions]
     peers = call.broker.transaction_peers
     codes = await peers.ask(coordinator, transactional_id, producer, led, verify_only=False)

@@ -1,7 +1,7 @@
-"""Topics that come into being because somebody asked about them.
+"""Topics that a client's request creates.
 
 The controller creates them. A broker that is not asks it to (Kafka's `AutoTopicCreationManager`),
-and has its client ask again: it hears of the topic from the controller, a moment later.
+and has its client ask again: the controller sends the topic to this broker a moment later.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ def auto_create(
     """Have topics created with the settings that such topics get; gives what `answer` makes of it.
 
     A topic that another broker is to create is refused with UNKNOWN_TOPIC_OR_PARTITION until this
-    one has heard of it.
+    one has received it.
     """
     broker = call.broker
     if broker.image.controller_id == broker.id:

@@ -68,7 +68,7 @@ class ClientQuotas:
         self.fetch = QuotaManager(rate)
         self.request = QuotaManager(share)
         self.mutations = QuotaManager(bucket)
-        #: whether anybody has any quota; what has none costs no more than a look at this
+        #: whether any quota exists; a request without one costs no more than this check
         self.active = False
         self.take(configs)
 

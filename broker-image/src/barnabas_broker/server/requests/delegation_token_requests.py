@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # Not loaded where there is no secret key.
 Response = TypeVar("Response", ExpireDelegationTokenResponse, RenewDelegationTokenResponse)
 
 REQUESTERS_SINCE: Final = 3
-"""The version of CreateDelegationToken and DescribeDelegationToken that tells who asked for one."""
+"""The first version of CreateDelegationToken and DescribeDelegationToken with the requester."""
 
 NO_TIME: Final = -1
 """What an answer without a token says of times."""
@@ -27,7 +27,7 @@ NO_TIME: Final = -1
 def check_allowed(call: RequestContext) -> None:
     """Raise KafkaError where tokens are not asked for: `KafkaApis.allowTokenRequests`.
 
-    Not in plain text, not by a client that nobody has authenticated, and not by one that has
+    Not in plain text, not by an unauthenticated client, and not by one that
     authenticated with a token itself.
     """
     listeners = call.broker.settings.listeners

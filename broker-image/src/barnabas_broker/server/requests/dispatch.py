@@ -83,7 +83,7 @@ class Caller:
     client_host: str
     principal: Principal
     authenticator: Authenticator | None = None
-    """By whom it was authenticated, and may be again; None without SASL."""
+    """The SASL exchange that authenticated it, and may again; None without SASL."""
     throttle: Callable[[int], None] = _throttle_nothing
     """Stops reading from the connection for so many milliseconds."""
 
@@ -281,7 +281,7 @@ class Dispatcher:
         )
         try:
             served = route.handler.fast_run(received, position, self.request_bytes_max, call)
-        except Exception as error:  # As in `_small`; which of them has failed is not known.
+        except Exception as error:  # As in `_small`; any of them may have failed.
             _failure(route, call, error)
             raise UnanswerableError(f"{route.api.name} failed, of several requests one") from error
         if served is None:

@@ -34,7 +34,7 @@ def readable(
 ) -> Partition:
     """The partition to read from; raises KafkaError.
 
-    All that is checked before the log is looked at: the topic's id where it was asked for by one,
+    All checks before the log is read: the topic's id where it was asked for by one,
     authorisation, who serves it, the leader epoch that the client knows, and the log directory.
     """
     broker = call.broker

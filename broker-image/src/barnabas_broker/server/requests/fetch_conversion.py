@@ -1,7 +1,7 @@
 """Records for clients that do not know the format they are stored in.
 
 Fetch versions 0 and 1 know only format 0, versions 2 and 3 only format 1, and zstd may be sent
-from version 10 on (KIP-110). Conversion reads the records into memory, which nobody else's fetch
+from version 10 on (KIP-110). Conversion reads the records into memory, which no other fetch
 does; `message.downconversion.enable=false` refuses it.
 """
 

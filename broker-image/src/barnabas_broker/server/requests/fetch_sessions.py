@@ -26,7 +26,7 @@ JUDGED_FIRST: Final = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
-"""What is known without a look at a log; told after all that was read, as Apache's brokers do."""
+"""Errors known without reading a log; they come after all records, as from Apache's brokers."""
 
 
 def begin(

@@ -4,7 +4,7 @@ What a follower asks for it holds all before: that moves the high watermark and 
 in-sync replicas (`replica.isr`). The answer carries the high watermark as it was before the
 request, so a follower learns of a record's being committed with the next answer, as it does from
 Apache's leaders. A fetch that finds nothing waits for the end of the log to move; when it is woken
-it is only read again, for the follower has told nothing new.
+it is only read again, for the follower has sent nothing new.
 
 A follower that is not in sync gets no records of partitions whose sending is throttled while too
 much is sent (`replica.replication_quota`), and its fetch does not wait for them.
@@ -69,7 +69,7 @@ def handle(
         return FetchResponse(error_code=error.code)
     session = cast("FollowerSession | None", context.session)
     fetch = _FollowerFetch(request, call, context, follower, broker_epoch)
-    if call.version >= FIRST_WITH_SESSIONS:  # Before, an error response lists each of them.
+    if call.version >= FIRST_WITH_SESSIONS:  # Before, an error response lists each partition.
         request.topics = []
     first = yield from fetch.read(arriving=True)
     if (
@@ -122,7 +122,7 @@ def _targets(request: FetchRequest, call: RequestContext) -> Work[dict[Key, Targ
 
 @dataclass(slots=True)
 class _Read:
-    """What one pass over the partitions found; `at_once`: something that must be told now.
+    """What one pass over the partitions found; `at_once`: it holds something to send now.
 
     `looked_at`: how far the logs had come that are watched without a session, and the states of
     their partitions.
@@ -163,7 +163,7 @@ class _FollowerFetch:
     def read(self, *, arriving: bool) -> Work[_Read]:
         """Read the partitions in order, within the limits; what cannot be is last.
 
-        Those of a session that have nothing to tell or to learn are passed over.
+        Quiet partitions of a session are skipped.
         """
         call, request = self._call, self._request
         remaining = min(request.max_bytes, call.broker.settings[keys.FETCH_MAX_BYTES])
@@ -233,7 +233,7 @@ class _FollowerFetch:
         session = self._session
         if session is None:
             return list(cast("dict[Key, FollowerTarget]", self._context.targets).items())
-        if not allowed:  # Each is told so, and what it asks for proves nothing.
+        if not allowed:  # Each gets the error, and what it asks for proves nothing.
             session.activate_all()
         elif arriving:
             session.arrives(self._follower, self._broker_epoch, self._call.broker.monotonic_ms())
@@ -260,7 +260,7 @@ class _FollowerFetch:
         epoch = max(target.current_leader_epoch, NO_EPOCH)
         partition = replicas.leader(TopicPartition(target.topic, target.partition), epoch)
         if not partition.in_sync.knows(self._follower):
-            # With an epoch it is this broker that may not have heard of the assignment yet.
+            # With an epoch this broker may not have received the assignment yet.
             raise KafkaError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER
                 if epoch == NO_EPOCH

@@ -2,7 +2,7 @@
 
 To count one costs a few additions and no allocation, for every request is counted. A bucket is an
 eighth to a quarter wide of its time, which is how far a percentile may be off. Percentiles are of
-the last one to two windows, and a window is what lies between two looks at it, a minute at least;
+the last one to two windows, and a window is the time between two scrapes, a minute at least;
 count and sum are of the life of the process, as counters must be.
 """
 

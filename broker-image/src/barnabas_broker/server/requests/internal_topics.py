@@ -1,4 +1,4 @@
-"""Topics that brokers keep for themselves, created when somebody first needs them."""
+"""Internal topics, created by the first request that needs them."""
 
 from asyncio import Future
 

@@ -1,7 +1,7 @@
 """What the two requests that commit offsets share: what is committed at all, and their answers.
 
 Partitions that the caller may not read, or that do not exist, never reach the group; the others are
-answered by it. Answers stand in the order of the request. Requests may be large: each step yields.
+answered by it. Answers keep the order of the request. Requests may be large: each step yields.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -41,7 +41,7 @@ A = TypeVar("A", bound=AskedTopic)
 
 
 def committable(name: str, call: RequestContext) -> TopicImage | ErrorCode:
-    """A topic whose partitions the caller may commit; why none of them, whatever the group says."""
+    """A topic whose partitions the caller may commit, or the error code of all its partitions."""
     try:
         allowed = call.allowed(_READ, _TOPIC, name)
     except Exception as error:  # The boundary between one topic and the others.
@@ -67,7 +67,7 @@ def faults(topics: Sequence[AskedTopic], call: RequestContext) -> Work[Codes]:
 
 
 def without(topics: Sequence[T], left_out: Codes, make: Callable[..., T]) -> Work[list[T]]:
-    """The topics with those partitions that are not left out, made anew."""
+    """Copies of the topics with the partitions that are not left out."""
     some: list[T] = []
     for topic in topics:
         kept = [

@@ -2,7 +2,7 @@
 
 When a group has come together hundreds of requests are answered in one turn of its coordinator.
 Their answers leave in a pass of the event loop of their own, in turns with everybody else's work:
-no turn of a coordinator ever begins within another, and nobody waits for all of them.
+no turn of a coordinator ever begins within another, and none waits for all answers.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ class Connection(Protocol):
 
 
 class PendingResponse(Parked):
-    """One of them. The dispatcher counts it, the session that it came by sends its answer."""
+    """One response. The dispatcher counts it, the session that it came by sends its answer."""
 
     __slots__ = ("_answers", "began_ns", "correlation_id", "metrics", "session", "version")
 
@@ -36,7 +36,7 @@ class PendingResponse(Parked):
         self._answers = answers
         self.version = version
         self.correlation_id = correlation_id
-        self.session: Connection | None = None  # None while nobody waits yet.
+        self.session: Connection | None = None  # None until a session waits.
 
     def there(self) -> None:
         """Have the answer leave, unless the request is still being served."""

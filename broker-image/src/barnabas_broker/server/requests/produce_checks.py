@@ -15,7 +15,7 @@ TURN_S: Final = 0.02
 """How long the partitions of one request are worked on before others have their turn."""
 
 TURN_PARTITIONS: Final = 16
-"""After how many of them to look at the time."""
+"""The number of partitions between two reads of the clock."""
 
 # An enum's members are looked up several times slower than names of the module.
 _TOPIC: Final = ResourceType.TOPIC
@@ -32,7 +32,7 @@ def writable(
 ) -> tuple[Partition, ProduceRules]:
     """The partition to append to, and what its records must keep to; raises KafkaError.
 
-    All that is checked before the records are looked at, in Apache's order: `allowed` is what
+    All checks before the records are read, in Apache's order: `allowed` is what
     `may_write` says of the topic, then leadership, acks, internal topics and the ISR.
     """
     if not allowed:

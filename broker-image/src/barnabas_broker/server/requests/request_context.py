@@ -39,7 +39,7 @@ class RequestContext:
     authorizer: Authorizer
     broker: "BrokerServices"
     usage: "Usage | None" = None
-    """What it uses of quotas; None while nobody has any."""
+    """What it uses of quotas; None while no quota exists."""
     served: Any = ()
     """What the API's fast route has done of it before it left the rest to the handler."""
     refused: KafkaError | None = None

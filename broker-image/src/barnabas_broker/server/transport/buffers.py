@@ -76,7 +76,7 @@ class BufferPool:
             self._free_bytes += size
 
     def drop_unused(self) -> None:
-        """Leave to the allocator what nobody has needed since this was last called."""
+        """Return to the allocator the buffers unused since the last call."""
         for size, free in self._free.items():
             unused = self._unused[size]
             del free[:unused]

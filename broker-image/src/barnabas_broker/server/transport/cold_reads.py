@@ -23,7 +23,7 @@ WINDOW_BYTES: Final = 1 << 20
 """What is brought in before something of it is sent."""
 
 AHEAD_BYTES: Final = 4 << 20
-"""How far the disk is told to read on meanwhile."""
+"""How far ahead the disk is asked to read."""
 
 THREADS: Final = ThreadPoolExecutor(4, thread_name_prefix="cold-read")
 """For the process, as the disks are. None is started before the first cold read, and each

@@ -1,7 +1,7 @@
 """The bounds on what clients may take from a broker, worked out from its settings and machine.
 
 Apache's defaults for connections and for the memory of requests mean "no limit". Here they have
-limits that suit the machine; whoever sets the setting gets exactly what it says.
+limits that suit the machine; a setting overrides them exactly.
 """
 
 import logging

@@ -1,17 +1,17 @@
-"""The memory that all unfinished requests share, and which of them may have more of it.
+"""The memory that all unfinished requests share, and which requests may have more.
 
 A request takes memory as its bytes arrive, never by what it announces. Everything held is counted
 against one budget (`queued.max.request.bytes`); who needs more than is left stops being read until
 others finish or are dropped. Two rules keep honest clients going:
 
-* Requests larger than `SMALL_FRAME_BYTES` may use three quarters of the budget. Whoever fills that
-  with announced giants leaves the rest to everybody else.
-* One request at a time may go beyond the budget, the one that lacks least: there is always one
-  that can finish, so nobody waits for ever. All in all no more is held than the budget and one
+* Requests larger than `SMALL_FRAME_BYTES` may use three quarters of the budget. A client that fills
+  it with announced giants leaves the rest to all others.
+* One request at a time may go beyond the budget, the one that lacks least: one can always
+  finish, so none waits for ever. All in all no more is held than the budget and one
   largest request, as in Apache's memory pool.
 
-A sender has to make progress: `overdue` names those who do not. It is lenient while there is
-memory and strict while somebody waits for it. Decides only; times are seconds of one monotonic
+A sender has to make progress: `overdue` names those without. It is lenient while there is memory
+and strict while another request waits for it. Decides only; times are seconds of one monotonic
 clock and come in as arguments.
 """
 
@@ -44,7 +44,7 @@ BYTES_PER_S_MIN: Final = 1024
 SHORT_GRACE_S: Final = 5.0
 SHORT_BYTES_PER_S_MIN: Final = 64 << 10
 SHORT_WHOLE_S: Final = 30.0
-"""The same while others wait for memory; nobody may then take longer than the last for it all."""
+"""The same while others wait for memory; the last is the longest time for a whole request."""
 
 
 class Holder(Protocol):
@@ -109,7 +109,7 @@ class MemoryPool:
 
     @property
     def is_short(self) -> bool:
-        """Whether somebody waits for memory."""
+        """Whether a request waits for memory."""
         return bool(self._waiting)
 
     @property

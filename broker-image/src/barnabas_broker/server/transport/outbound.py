@@ -28,7 +28,7 @@ RUN_ITEMS_MAX: Final = 1024
 
 TURN_BYTES: Final = 768 << 10
 """How much is sent before the loop goes on with others: to one peer that takes all it gets, or to
-all of those together that were told at once that they can take more."""
+to all those together whose sockets became writable at once."""
 
 KNOWN_S: Final = 1.0
 """How long a peer may have the queue wait before what is in memory is asked again."""
@@ -124,7 +124,7 @@ class Outbound:
             self._warming.cancel()
             self._warming = None
         self._writability.forget(self._fd)
-        # Else it and its owner hold each other until the collector looks at all there is.
+        # Else it and its owner hold each other until a full garbage collection.
         self._on_drained = self._on_broken = _do_nothing
 
     def _advance(self) -> None:
@@ -147,7 +147,7 @@ class Outbound:
         except BlockingIOError:
             self._wait()
         except OSError as error:
-            # What is queued stays until its owner hears of it, and has not waited since the start.
+            # What is queued stays until the owner's callback, and has not waited since the start.
             self.moved_at = self._loop.time()
             self._loop.call_soon(self._on_broken, error)
 
@@ -272,7 +272,7 @@ class Outbound:
 
 
 def _do_nothing(*_: object) -> None:
-    """Whom a closed queue tells."""
+    """The callback of a closed queue."""
 
 
 def _content(item: FileSlice, *, wait: bool) -> bytes | bytearray | None:

@@ -102,7 +102,7 @@ class TlsOutbound:
             if pending is not None:
                 pending.cancel()
         self._turn = self._warming = None
-        # Else it and its owner hold each other until the collector looks at all there is.
+        # Else it and its owner hold each other until a full garbage collection.
         self._on_drained = self._on_broken = _ignore
 
     def _go_on(self) -> None:
@@ -137,7 +137,7 @@ class TlsOutbound:
     def _write_chunk(self, item: FileSlice) -> bool:
         """Write the next chunk of a slice; False where the rest of the queue has to wait.
 
-        Raises OSError where the file no longer has what the peer was told of.
+        Raises OSError where the file no longer has what the response announced.
         """
         if not item.intact:
             raise _truncated(item)

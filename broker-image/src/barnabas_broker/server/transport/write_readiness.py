@@ -1,9 +1,9 @@
-"""Tells the queues of slow peers when their sockets take bytes again.
+"""Resumes the queues of slow peers when their sockets become writable.
 
-An event loop lets nobody else watch a descriptor that one of its transports owns, and to have it
+An event loop lets no other code watch a descriptor that one of its transports owns, and to have it
 watch a duplicate for one wait costs it eight system calls. So these sockets are watched by an epoll
 of their own, of which the loop watches the one descriptor: a wait costs one call to begin and,
-shared by all who are told together, one to end.
+shared by all that become writable together, one to end.
 """
 
 import asyncio
@@ -14,21 +14,21 @@ from typing import Final
 EVENTS_AT_ONCE: Final = 8
 """Sockets that are served before the loop goes on with others; the rest have their turn after."""
 
-# Told once for each wait; whoever waits asks again, which is told at once if it is so already.
+# One-shot: each wait registers again, and fires at once if the socket is writable already.
 _EVENTS: Final = select.EPOLLOUT | select.EPOLLONESHOT
 
 
 class WriteReadiness:
     """Who waits for which socket to be writable, on one event loop; made and closed in it.
 
-    `together` is how many were told at once the last time, at least 1: they share a turn.
+    `together` is how many became writable at once the last time, at least 1: they share a turn.
     """
 
     __slots__ = ("_closed", "_epoll", "_loop", "_waiting", "together")
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._epoll: select.epoll | None = None  # Not before somebody waits.
+        self._epoll: select.epoll | None = None  # Not before the first wait.
         self._waiting: dict[int, Callable[[], None]] = {}
         self._closed = False
         self.together = 1
@@ -55,7 +55,7 @@ class WriteReadiness:
             self._epoll.unregister(fd)
 
     def close(self) -> None:
-        """Tell nobody any more."""
+        """Drop all waits."""
         self._closed = True
         self._waiting.clear()
         if self._epoll is not None:
@@ -70,5 +70,5 @@ class WriteReadiness:
         self.together = max(1, len(events))
         for fd, _ in events:
             callback = self._waiting.get(fd)
-            if callback is not None:  # What was told before may have ended this one's connection.
+            if callback is not None:  # An earlier callback may have ended this one's connection.
                 callback()

@@ -54,7 +54,7 @@ class Leader:
                 tell(partitions, now_ms=now_ms)
                 loop.call_soon_threadsafe(told.set)
 
-            monkeypatch.setattr(self.controller, "tell_in_sync", telling)
+            monkeypatch.setattr(self.controller, "notify_controller", telling)
             writes = IsrWrites(thread, monotonic_ms=lambda: self.now_ms, clock_ms=lambda: NOW_MS)
             try:
                 await self.write(writes)
@@ -104,6 +104,6 @@ def test_an_unexpected_failure_does_not_end_the_telling(
     leader = Leader()
     leader.failures.append(ValueError("a bug"))
     leader.live(monkeypatch)
-    assert "Task failed: telling of in-sync replicas; restart in" in caplog.text
+    assert "Task failed: notifying of ISR changes; restart in" in caplog.text
     assert "ValueError: a bug" in caplog.text
     assert len(leader.notes) == 1

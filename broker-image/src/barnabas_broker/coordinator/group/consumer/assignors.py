@@ -1,4 +1,4 @@
-"""The assignors of the broker: from subscriptions and partition counts to who shall read what.
+"""The assignors of the broker: from subscriptions and partition counts to a target assignment.
 
 Pure functions of their arguments, and the same for the same: members are taken in the order of
 their ids, topics in that of theirs.
@@ -47,7 +47,7 @@ def assign_range(
 def assign_uniform(
     subscriptions: Subscriptions, counts: Mapping[UUID, int], before: Mapping[str, Partitions]
 ) -> Assignment:
-    """Keep what can be kept, give the rest to whoever has least, and even out what is left."""
+    """Keep what can be kept, give the rest to the member with least, and even out what is left."""
     even = _Evening(subscriptions, counts)
     for member in sorted(subscriptions):
         even.keep(member, before.get(member, frozenset()))
@@ -83,7 +83,7 @@ class _Evening:
             if self._wanting[topic]
             for partition in range(counts[topic])
         }
-        #: partitions that somebody wants
+        #: partitions with a subscriber
         self.total = len(self._free)
         self._kept: dict[str, set[tuple[UUID, int]]] = {}
         self.assigned: dict[str, set[tuple[UUID, int]]] = {
@@ -99,7 +99,7 @@ class _Evening:
         assert not kept & self._free, violated("a partition is given once")
 
     def trim_to_quota(self) -> None:
-        """Where all want the same: nobody keeps more than its share."""
+        """Where all want the same: no member keeps more than its share."""
         quota, extra = divmod(self.total, len(self.assigned))
         for some in self.assigned.values():
             limit = quota
@@ -150,7 +150,7 @@ class _Evening:
             moved = moved or any(self._pass_on(member) for member in self._richest())
 
     def _richest(self) -> list[str]:
-        """Of all that want the same, the one with most: who it cannot help, none of them can."""
+        """Of all that want the same, the one with most: if it cannot help, no other can."""
         ranked = sorted(self.assigned, key=lambda each: (len(self.assigned[each]), each))
         return sorted({self._subscriptions[each]: each for each in ranked}.values())
 
@@ -164,7 +164,7 @@ class _Evening:
         for giver in line:
             for partition in sorted(self.assigned[giver], key=self._dearness(giver)):
                 if partition[0] in seen:
-                    continue  # Whoever wants this topic stands in line already.
+                    continue  # Every subscriber of this topic is queued already.
                 seen.add(partition[0])
                 for taker in self._wanting[partition[0]]:
                     if taker == member or taker in came:
@@ -195,7 +195,7 @@ class _Evening:
         least = min(map(len, self.assigned.values()))
         if len(self.assigned[member]) - least < 2:
             return False
-        # What it was only just given first: nobody has to let go of that.
+        # What it was only just given first: no member has to revoke that.
         given = self.assigned[member] - self._kept[member]
         moved = self._hand_on(member, given)
         return self._hand_on(member, self.assigned[member] - given) or moved
@@ -215,7 +215,7 @@ class _Evening:
         return moved
 
     def give_back(self) -> None:
-        """Swap what somebody had, and another was given, for what it was given itself.
+        """Swap what another member had before for what it was given itself.
 
         Counts stay as they are, and each swap lets more stay where it was.
         """

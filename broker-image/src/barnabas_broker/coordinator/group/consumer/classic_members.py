@@ -1,8 +1,8 @@
 """Members of the classic protocol in a group of the consumer protocol (KIP-848).
 
 The coordinator is the leader that they follow: JoinGroup is answered at once, by one step towards
-the member's target, and nobody is told the others' subscriptions; SyncGroup hands out what the
-member reads now; a heartbeat tells it to join again when there is another step to take. The
+the member's target, without the others' subscriptions; SyncGroup hands out what the member reads
+now; a heartbeat is answered REBALANCE_IN_PROGRESS when there is another step to take. The
 generation of each member is its epoch.
 
 What the member says it owns in its subscription is what it reads, so that one with an eager
@@ -42,7 +42,7 @@ from barnabas_kafka.protocol.messages.sync_group import SyncGroupResponse
 
 
 class ClassicMembers:
-    """Decides on the requests of such members; `new_id` gives a member id nobody has had."""
+    """Decides on the requests of such members; `new_id` gives an unused member id."""
 
     def __init__(
         self, rebalancer: Rebalancer, heartbeats: Heartbeats, new_id: Callable[[], str]

@@ -25,7 +25,7 @@ class _Known(NamedTuple):
 
 
 class Expressions:
-    """The expressions of one broker, whoever subscribes to them; they know nobody's rights."""
+    """The expressions of one broker, for all subscribers; ACLs are not applied here."""
 
     def __init__(
         self, *, remembered_max: int = REMEMBERED_MAX, matches_max: int = MATCHES_MAX
@@ -46,7 +46,7 @@ class Expressions:
             self.names = now
 
     def matching(self, expression: str) -> Generator[None, None, frozenset[str]]:
-        """The names that an expression matches whole; may be interrupted after each of them.
+        """The names that an expression matches whole; may be interrupted after each name.
 
         Raises KafkaError INVALID_REGULAR_EXPRESSION.
         """

@@ -9,7 +9,7 @@ from barnabas_kafka.errors import ErrorCode, KafkaError
 
 
 def unknown(member_id: str, group_id: str) -> KafkaError:
-    """The refusal of somebody who is in no group, or no longer."""
+    """The refusal of a client that is no member of the group, or no longer."""
     return KafkaError(
         ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group_id}."
     )
@@ -32,7 +32,7 @@ def static_member(group: ConsumerGroup, instance_id: str, member_id: str) -> Con
 def check_epoch(member: ConsumerMember, epoch: int, owned: Partitions | None) -> None:
     """Raise FENCED_MEMBER_EPOCH where a member is not where the group knows it to be.
 
-    One that did not hear its newest epoch may still speak in the one before, if it reads nothing
+    One that did not receive its newest epoch may still send the one before, if it reads nothing
     but what it was assigned.
     """
     if epoch > member.epoch:

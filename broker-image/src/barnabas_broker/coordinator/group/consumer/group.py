@@ -1,4 +1,4 @@
-"""A group of the consumer protocol as its records tell it; only `replay` changes it.
+"""A group of the consumer protocol as its records describe it; only `replay` changes it.
 
 Invariants: each partition in `owners` is held by that one member, and what members hold is in it;
 `static` maps each instance id to the one member that has it; no member's epoch is above
@@ -75,7 +75,7 @@ class ConsumerGroup:
 
     @property
     def state_name(self) -> str:
-        """The state as ConsumerGroupDescribe and ListGroups tell it."""
+        """The state as ConsumerGroupDescribe and ListGroups show it."""
         if not self.members:
             return "Empty"
         if self.epoch > self.target_epoch:

@@ -59,7 +59,7 @@ from barnabas_kafka.protocol.messages.consumer_group_heartbeat import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beat:
-    """One request and its circumstances; `visible` tells which topics its sender may know of."""
+    """One request and its circumstances; `visible` says which topics its sender may describe."""
 
     request: ConsumerGroupHeartbeatRequest
     version: int
@@ -79,7 +79,7 @@ class Beat:
 
     @property
     def is_full(self) -> bool:
-        """Whether it says everything, as one does that wants to be told everything."""
+        """Whether all fields are set, which asks for a full response."""
         request = self.request
         subscribes = (request.subscribed_topic_names, request.subscribed_topic_regex)
         return (
@@ -93,8 +93,8 @@ class Beat:
 class Words:
     """What a member says besides what is remembered.
 
-    `owned` is what it reads, None where it does not say; `visible` tells which topics it may know
-    of: with None all expressions stay as they were resolved.
+    `owned` is what it reads, None where it does not say; `visible` says which topics it may
+    describe of: with None all expressions stay as they were resolved.
     """
 
     owned: Partitions | None
@@ -133,7 +133,7 @@ class Heartbeats:
     def matching(self, group: ConsumerGroup | None, subscribed: str) -> Iterator[None]:
         """Have the expressions matched that a heartbeat of a group is about to need.
 
-        `subscribed` is the one that it brings, if any. Whether it may, the heartbeat is told.
+        `subscribed` is the one that it brings, if any. The heartbeat checks the ACLs.
         """
         if not subscribed and (group is None or group.seen_version == self.image.version):
             return
@@ -190,7 +190,7 @@ class Heartbeats:
         turn.records += speaker.records
         known = speaker.before
         if speaker.replaced is not None:
-            # What it had is its own by now; what it says is told after that.
+            # The member has been copied by now; its new words apply to the copy.
             known = speaker.member
             kept = group.target.get(speaker.replaced, NOTHING)
             turn.records.append(known.subscription_record(group.id))
@@ -300,7 +300,7 @@ class Heartbeats:
     def remove(
         self, group: ConsumerGroup, members: Collection[ConsumerMember], turn: CoordinatorResult
     ) -> None:
-        """Let members go; the others share what they read as they are heard of.
+        """Let members go; the others take over what they read with their next heartbeats.
 
         Where only members of the classic protocol are left, the group becomes one of theirs.
         """
@@ -320,15 +320,15 @@ class Heartbeats:
         turn.records.append(epoch_record(group.id, group.epoch + 1))
 
         def settle(_then: CoordinatorResult) -> None:
-            # Not before: who could not be written off is still expected, for nobody else sees to it
-            # that what it read is read again.
+            # Not before: a member that could not be written off is still expected, for nothing else
+            # makes sure that what it read is read again.
             for member_id in gone:
                 self._forget_waits(group.id, member_id)
 
         turn.follow = settle
 
     def miss(self, group: ConsumerGroup, key: TimerKey, turn: CoordinatorResult) -> None:
-        """Let a member go that was not heard of in time; where that fails, try again later."""
+        """Remove a member after its session timeout; where that fails, try again later."""
         member = group.members.get(key.member_id)
         if member is None:
             return
@@ -348,8 +348,8 @@ class Heartbeats:
     ) -> None:
         """Make a group one of the classic protocol, with these members.
 
-        They are named by the ids under which the group has their targets. Records tell one protocol
-        of each; what else they know is remembered once the records are replayed.
+        They are named by the ids under which the group has their targets. Records carry one
+        protocol of each; what else they know is remembered once the records are replayed.
         """
         topics = self.image.topic_ids
         down = migration.downgraded(
@@ -378,7 +378,7 @@ class Heartbeats:
     # --- time
 
     def touch(self, group_id: str, member: ConsumerMember) -> None:
-        """Begin a member's session anew; those of the classic protocol say how long it is."""
+        """Restart a member's session; those of the classic protocol say how long it is."""
         session_ms = self._rebalancer.limits.consumers.session_ms
         if member.classic is not None:
             session_ms = member.classic.session_timeout_ms
@@ -386,7 +386,7 @@ class Heartbeats:
         self._rebalancer.timers.start(key, session_ms)
 
     def begin_sessions(self, group: ConsumerGroup) -> None:
-        """Expect to hear of members that were read back."""
+        """Begin the sessions of members that were read back."""
         for member in group.members.values():
             self.touch(group.id, member)
             self._time_revocation(group, member)

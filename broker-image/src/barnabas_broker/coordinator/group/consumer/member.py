@@ -20,7 +20,7 @@ from barnabas_kafka.protocol.embedded_consumers import (
 )
 
 JOINING_EPOCH = 0
-"""What a member sends that is in no group, or was told to begin anew."""
+"""The epoch of a member that joins, or joins again after it was fenced."""
 LEAVING_EPOCH = -1
 """What a member sends that leaves for good."""
 ABSENT_EPOCH = -2
@@ -31,11 +31,11 @@ class MemberState(IntEnum):
     """How far a member has come; the numbers are those in its record."""
 
     STABLE = 0
-    """It reads what it shall as of its epoch."""
+    """It reads its target as of its epoch."""
     UNREVOKED_PARTITIONS = 1
     """It must give something up first, and keeps its epoch until it has."""
     UNRELEASED_PARTITIONS = 2
-    """It has its new epoch, but others have not given up all that it shall read."""
+    """It has its new epoch, but others have not revoked all of its target."""
 
 
 NOTHING: Partitions = frozenset()
@@ -43,7 +43,7 @@ NOTHING: Partitions = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class ClassicTerms:
-    """What a member told with JoinGroup that uses the classic protocol; the first one is used."""
+    """What a member of the classic protocol sent with JoinGroup; the first protocol is used."""
 
     session_timeout_ms: int
     protocols: Protocols
@@ -99,7 +99,7 @@ class ConsumerMember:
 
     @property
     def held(self) -> Partitions:
-        """What nobody else may read: what it reads and what it has not given up yet."""
+        """What no other member may read: what it reads and what it has not given up yet."""
         return self.assigned | self.revoking
 
     @property
@@ -118,7 +118,7 @@ class ConsumerMember:
     # --- what is written
 
     def subscription_record(self, group_id: str) -> ConsumerRecord:
-        """What it told about itself."""
+        """Its subscription and client, as it sent them."""
         value = ConsumerGroupMemberMetadataValue(
             instance_id=self.instance_id,
             rack_id=self.rack_id,

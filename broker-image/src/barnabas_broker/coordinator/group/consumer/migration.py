@@ -58,9 +58,9 @@ def upgraded(group: Group, image: MetadataImage) -> tuple[ConsumerGroup, list[Re
     """What a classic group is in the consumer protocol, and the records that make it that.
 
     Members keep what they were assigned last, and their generation is their epoch. Where that is
-    not all there is to read, or they were sharing it anew, the topics are written as yet unseen, so
-    that whoever comes first has everything shared. Raises KafkaError GROUP_ID_NOT_FOUND where
-    somebody's metadata cannot be read.
+    not all there is to read, or they were rebalancing, the topics are written as yet unseen, so
+    that the first heartbeat computes a target. Raises KafkaError GROUP_ID_NOT_FOUND where
+    a member's metadata cannot be read.
     """
     try:
         held = _held(group, image)
@@ -86,8 +86,8 @@ def upgraded(group: Group, image: MetadataImage) -> tuple[ConsumerGroup, list[Re
 def _held(group: Group, image: MetadataImage) -> dict[str, Partitions]:
     """What each member has; nothing that another one has, which replay counts on.
 
-    Who was never told in a rebalance that failed may still read what it came with, unless that was
-    given to somebody else since.
+    A member that missed the end of a failed rebalance may still read what it came with, unless
+    another member was assigned that since.
     """
     held: dict[str, Partitions] = {}
     taken: Partitions = NOTHING
@@ -180,7 +180,7 @@ def downgraded(
     generation: int,
     now_ms: int,
 ) -> Downgrade:
-    """The group with these members, all of the classic protocol, and what they shall read.
+    """The group with these members, all of the classic protocol, and their target.
 
     They are named by the ids that the group knows, which one has changed that takes another's
     place. `topics` are the names by id.
@@ -216,7 +216,7 @@ def _given_back(member: ConsumerMember, terms: ClassicTerms) -> Member:
 
 
 def assignment_for(partitions: Partitions, *, metadata: bytes, topics: Mapping[UUID, str]) -> bytes:
-    """Partitions as a consumer with this metadata is told them."""
+    """Partitions in the format that a consumer with this metadata reads."""
     named = [
         TopicPartitions(topic=topics[each.topic_id], partitions=each.partitions)
         for each in by_topic(partitions)

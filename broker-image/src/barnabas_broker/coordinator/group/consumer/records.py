@@ -33,7 +33,7 @@ Partitions = frozenset[tuple[UUID, int]]
 
 
 class Kind(IntEnum):
-    """What a record tells; the number is the version of its key."""
+    """What a record describes; the number is the version of its key."""
 
     GROUP = 3
     TOPICS = 4

@@ -25,7 +25,7 @@ class Speaker:
 
     @classmethod
     def of(cls, group: ConsumerGroup, member_id: str) -> "Speaker":
-        """Somebody who may or may not be a member yet."""
+        """The sender of a request, which may or may not be a member yet."""
         known = group.members.get(member_id)
         return cls(known, known or ConsumerMember(id=member_id))
 

@@ -1,7 +1,7 @@
 """What the members of a group subscribe to, in the metadata of now.
 
 An expression subscribes to the topics whose whole name it matches (RE2, as in Kafka 4), but for
-those that whoever asks may not describe, and internal ones.
+those that the requester may not describe, and internal ones.
 """
 
 from collections.abc import Callable, Iterable, Mapping

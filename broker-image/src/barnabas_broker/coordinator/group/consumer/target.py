@@ -1,4 +1,4 @@
-"""The target assignment: what every member shall read once all have come there."""
+"""The target assignment, which all members reconcile to."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ def target(
     *,
     assignor: str,
 ) -> dict[str, Partitions]:
-    """Who shall read what: topic names wanted by member, the topics there are, and the old target.
+    """The new target: topic names wanted by member, the topics there are, and the old target.
 
     A topic that was deleted and made again is another one, for its id is.
     """
@@ -47,7 +47,7 @@ def target(
 def target_records(
     group_id: str, before: Mapping[str, Partitions], after: Mapping[str, Partitions], epoch: int
 ) -> list[ConsumerRecord]:
-    """What changed for whom, and then the epoch that makes it count."""
+    """What changed for each member, and then the epoch that makes it count."""
     records = [
         target_record(group_id, member, after[member])
         for member in sorted(after)
@@ -63,6 +63,6 @@ def target_epoch_record(group_id: str, epoch: int) -> ConsumerRecord:
 
 
 def target_record(group_id: str, member_id: str, partitions: Partitions) -> ConsumerRecord:
-    """What one member shall read."""
+    """The target of one member."""
     value = ConsumerGroupTargetAssignmentMemberValue(topic_partitions=by_topic(partitions))
     return ConsumerRecord(group_id, Kind.TARGET, member_id, value)

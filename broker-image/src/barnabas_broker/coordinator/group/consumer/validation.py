@@ -1,4 +1,4 @@
-"""What a ConsumerGroupHeartbeat must say, before any group is looked at.
+"""What a ConsumerGroupHeartbeat must say, before any group is read.
 
 As Kafka's `throwIfConsumerGroupHeartbeatRequestIsInvalid`, in its order.
 """

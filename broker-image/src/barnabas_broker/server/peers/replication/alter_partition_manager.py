@@ -45,7 +45,7 @@ class Wanted(NamedTuple):
 
 
 class AlterPartitionManager:
-    """Sends changes to whoever is the controller; `alter` is a `isr_changes.AlterPartition`."""
+    """Sends changes to the active controller; `alter` is a `isr_changes.AlterPartition`."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class AlterPartitionManager:
             batch, self._waiting = self._waiting, {}
             try:
                 states = await self._send(batch)
-            except Exception as error:  # Whoever waits for an answer is told why there is none.
+            except Exception as error:  # Every waiting caller gets the error.
                 _refuse(batch, error)
                 continue
             except asyncio.CancelledError:

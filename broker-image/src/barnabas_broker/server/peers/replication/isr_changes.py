@@ -1,6 +1,6 @@
 """Carrying out what leaders want changed in their in-sync replicas.
 
-The change goes to whoever may write the partition's state (`AlterPartition`: the controller, or
+The change goes to the writer of the partition's state (`AlterPartition`: the controller, or
 ZooKeeper itself). Until it is known what became of it, the high watermark waits for both outcomes.
 So it is asked for again until it is settled: made, refused for good, or out of date because the
 controller has named a newer state. Asking again is safe, for a change is only ever made on top of
@@ -37,7 +37,7 @@ THREADS: Final = 2
 """For each log directory, to sync logs before followers leave."""
 
 BrokerEpochs = Mapping[int, int]
-"""The registrations in which followers were heard, by broker; not of those that do not say so."""
+"""The followers' broker epochs as of their last fetch; without those that send none."""
 
 NO_BROKER_EPOCHS: Final[BrokerEpochs] = MappingProxyType({})
 
@@ -68,8 +68,8 @@ class IsrChanges:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self, partition: Partition, change: IsrChange) -> None:
-        """Have a change made; the partition is told what became of it."""
-        # Begun again whatever it meets: a change that nobody asks for any more is never made.
+        """Request a change; the partition gets the outcome."""
+        # Retried after any error: a change without a pending request would never be made.
         task = background().keep("AlterPartition", partial(self._make, partition, change))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -80,7 +80,7 @@ class IsrChanges:
         news.set()
 
     async def stop(self) -> None:
-        """Give up what is under way; whoever leads next finds out."""
+        """Give up pending changes; the next leader reads what was written."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:

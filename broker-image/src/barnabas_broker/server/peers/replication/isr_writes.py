@@ -55,13 +55,13 @@ class IsrWrites:
         return state
 
     def start(self) -> None:
-        """Begin to tell the controller of what was written."""
+        """Begin notifying the controller of written changes."""
         self._notifying = background().every(
-            "telling of in-sync replicas", lambda: CHECK_MS / 1000, self._notify_due
+            "notifying of ISR changes", lambda: CHECK_MS / 1000, self._notify_due
         )
 
     async def stop(self) -> None:
-        """Tell of nothing more: the next leaders and the next controller read what is there."""
+        """Notify no more: the next leaders and the next controller read the znodes."""
         if self._notifying is not None:
             self._notifying.cancel()
             with contextlib.suppress(asyncio.CancelledError):

@@ -74,7 +74,7 @@ class Records(NamedTuple):
 
 
 class LeaderEndPoint:
-    """The requests of one fetcher to one leader; one of them is under way at a time.
+    """The requests of one fetcher to one leader, one in flight at a time.
 
     Every method raises PeerError where no answer comes, upon which the session is closed.
     """
@@ -179,10 +179,10 @@ class LeaderEndPoint:
         broker_epoch: int,
         timeout_s: float,
     ) -> dict[TopicPartition, Records]:
-        """Records of all partitions of which the leader has something to tell.
+        """Records of all partitions for which the leader's response has news.
 
-        Empty where the session is to begin anew. Raises KafkaError where the leader refuses the
-        request as a whole for another reason.
+        Empty where the session has to be opened again. Raises KafkaError where the leader refuses
+        the request as a whole for another reason.
         """
         version = await self._fetch_version(timeout_s)
         by_id = version >= FIRST_WITH_TOPIC_IDS and wanted.all_have_ids

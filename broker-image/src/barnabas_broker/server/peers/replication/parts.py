@@ -1,10 +1,10 @@
 """In how many requests a leader is asked about many partitions, so that one cannot hold up others.
 
 Usually in one. Where that fails as a whole though the leader is there, one of its partitions may be
-the cause, and which one nobody says: the next round asks in two parts, then in four, until what
+cause, without the error saying which: the next round asks in two parts, then in four, until what
 fails is alone. Then it gets a fetcher of its own, which tries for ever, and the rest goes on
-together. Where everything fails it is the leader's trouble, and nobody is set apart.
-Pure: no I/O, no clock.
+together. Where everything fails the leader is the cause, and no partition gets a fetcher of its
+own. Pure: no I/O, no clock.
 """
 
 from collections.abc import Collection, Mapping
@@ -16,7 +16,7 @@ Ask = TypeVar("Ask")
 
 
 class Parts:
-    """The number of parts, and what the last round tells of it."""
+    """The number of parts, and what the last round shows of the cause."""
 
     def __init__(self) -> None:
         self.count = 1

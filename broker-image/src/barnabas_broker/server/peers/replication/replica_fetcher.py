@@ -10,9 +10,9 @@ costs what has changed, however many partitions there are.
 
 What fails is tried again after `replica.fetch.backoff.ms`, the partition alone where only it
 failed; where one partition has whole requests fail, it is found and set apart (`parts`). A leader
-that was not told yet that it leads is asked again sooner than that: producers with acks=all wait. A
-partition whose own disk fails, or that is fenced, is left until the controller names its leader
-anew. The next fetch tells the leader that everything before is held: where records count only once
+that has not received its leadership yet is asked again sooner: producers with acks=all wait. A
+partition whose own disk fails, or that is fenced, is left until the controller sends its leader
+again. The next fetch acknowledges everything before it: where records count only once
 they are on disk, it is not sent before they are.
 """
 
@@ -145,7 +145,7 @@ class ReplicaFetcher:
         self._touched: dict[TopicPartition, None] = {}
         self._delayed: set[TopicPartition] = set()
         self._throttled: set[TopicPartition] = set()
-        # What is asked with every fetch, and by whom it is.
+        # The fields of every fetch, and this broker's identity.
         self._wanted = WantedPartitions()
         self._fetched: dict[TopicPartition, Copied] = {}
         self._scan: GradualScan[TopicPartition] = GradualScan(SCAN_MS, monotonic_ms())
@@ -208,7 +208,7 @@ class ReplicaFetcher:
                     await self._idle(backoff_s)
                 failing = False
             except PeerError as error:
-                # A leader that is away is told of once; who leads instead the controller says.
+                # Log an unreachable leader once; the controller names the next one.
                 log.log(logging.DEBUG if failing else logging.WARNING, "%s: %s", self.name, error)
                 failing = True
                 await self._pause(backoff_s)  # A leader that is named again has come back.
@@ -324,7 +324,7 @@ class ReplicaFetcher:
         return touched
 
     def _ready(self, touched: Iterable[TopicPartition]) -> dict[TopicPartition, Copied]:
-        """Those of them that there is something to ask about; the others are not fetched."""
+        """Those partitions with something to ask about; the others are not fetched."""
         now = self._loop.time()
         ready = {}
         for tp in touched:

@@ -1,8 +1,8 @@
 """All fetchers of a broker: which of them copies what.
 
 There are up to `num.replica.fetchers` for each leader, each with a connection of its own; a
-partition is always with the same of them, by its name, so that its rounds do not overlap. One that
-has requests fail is with others until its leader is named anew.
+partition is always with the same one, by its name, so that its rounds do not overlap. A partition
+whose requests fail shares a fetcher with others until the controller sends its leader again.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ APART: Final = 1 << 20
 """Above any number of fetchers: from here on count those of partitions that are set apart."""
 
 APART_MAX: Final = 8
-"""For each leader; where more partitions have requests fail, some of them share a fetcher."""
+"""For each leader; further partitions with failing requests share these fetchers."""
 
 Place = tuple[int, int]
 """A leader, and which of the fetchers for it."""

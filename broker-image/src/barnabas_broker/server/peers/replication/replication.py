@@ -33,7 +33,7 @@ METADATA_RETRY_S: Final = 1.0
 """How often metadata is applied again to partitions where that met an unexpected error."""
 
 HELD_CHECK_S: Final = 1.0
-"""How often high watermarks are looked at that wait for a replica outside the ISR."""
+"""How often to check high watermarks that wait for a replica outside the ISR."""
 
 
 class Replication:
@@ -42,7 +42,7 @@ class Replication:
     `local_endpoint` is the bound address of a listener of this broker, `security` how to connect to
     that listener of others. `image`, `settings` and
     `broker_epoch` are asked for as they are now. `alter_partition` may be set before `start`;
-    `context` and `fetchers` are for the ReplicaManager, `quotas` for whoever answers followers or
+    `context` and `fetchers` are for the ReplicaManager, `quotas` for serving followers and
     moves logs.
     """
 
@@ -130,7 +130,7 @@ class Replication:
         return replace(own, server_name=registered.host)
 
     def peers(self, purpose: str) -> Peers:
-        """Connections to other brokers for one purpose; whoever asked for them closes them."""
+        """Connections to other brokers for one purpose; the caller closes them."""
         return self._peers(purpose, self.endpoint_of)
 
     def control_peers(self, purpose: str) -> Peers:

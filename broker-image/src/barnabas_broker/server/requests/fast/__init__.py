@@ -3,5 +3,5 @@
 A fast route (`Handler.fast`) reads a frame into values, has a function decide on them that the
 handler calls too, and writes the response. What is authorised, checked, refused and counted is said
 in one place for both. A request that a fast route does not serve goes to the handler as if there
-were none; `barnabas.fast.path.enable=false` sends all of them there.
+none; `barnabas.fast.path.enable=false` sends every request there.
 """

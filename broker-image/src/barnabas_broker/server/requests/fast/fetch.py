@@ -4,7 +4,7 @@ Raw throughput is a matter of few system calls and of little else between them, 
 handler does with objects, for sessions of thousands of partitions and for followers, is done with
 tuples for the common request of a consumer: a few partitions without a session, of which there is
 enough to answer with at once. What is checked of each partition is checked in `fetch_checks`.
-Nothing is changed before all of them have passed, so that whatever is not ordinary, errors and
+Nothing changes before all partitions have passed, so that anything unusual, errors and
 waits included, simply goes to the handler.
 """
 
@@ -28,8 +28,8 @@ from barnabas_kafka.protocol.plain_fetch import (
 
 HEADER_BYTES: Final = 4
 FIRST_FLEXIBLE: Final = 12
-"""Without the correlation id, and what stands behind it from that version on, an answer is as large
-as it counts for quotas (Kafka's `FetchResponse.sizeOf`)."""
+"""Without the correlation id, and the tagged fields after it from that version on, an answer is as
+large as it counts for quotas (Kafka's `FetchResponse.sizeOf`)."""
 
 PARTITIONS_AT_ONCE: Final = 100
 """Requests for more are served in turns: these take a fraction of a millisecond."""
@@ -41,7 +41,7 @@ _Found = list[tuple[Partition, FileSlice, PlainFound]]
 
 
 def serve(frame: memoryview, call: RequestContext) -> list[Item] | None:
-    """What to send, or None for a request that the handler has to look at."""
+    """What to send, or None for a request that needs the handler."""
     if len(frame) > FRAME_BYTES_AT_ONCE:
         return None
     version = call.version

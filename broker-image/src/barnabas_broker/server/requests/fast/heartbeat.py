@@ -1,4 +1,4 @@
-"""The fast route of Heartbeat: what a coordinator hears most."""
+"""The fast route of Heartbeat, the most frequent request to a coordinator."""
 
 from collections.abc import Callable
 from typing import Final

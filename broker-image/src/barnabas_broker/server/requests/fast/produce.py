@@ -69,7 +69,7 @@ _NO_APPEND_TIME: Final = -1
 
 
 def serve(frame: memoryview, call: RequestContext) -> list[Item] | None:
-    """The response to a request that was served in all, [] where it shall have none.
+    """The response to a request that was served in all, [] where acks=0 asks for none.
 
     Otherwise `call.served` has the answers of the partitions before the first that is not
     ordinary; the handler goes on from there. Of one whose append failed in an unforeseen way,
@@ -105,7 +105,7 @@ def _append_all(
     acks: int,
     call: RequestContext,
 ) -> bool:
-    """Append partition by partition, and tell whether that were all of them."""
+    """Append partition by partition; True if all were appended."""
     turn_end = 0.0
     now_ms = call.now_ms
     for name, _, partitions in topics:

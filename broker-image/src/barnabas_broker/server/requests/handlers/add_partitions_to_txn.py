@@ -35,7 +35,7 @@ FENCED_SINCE = 2
 """Older clients know INVALID_PRODUCER_EPOCH for what is PRODUCER_FENCED now."""
 SEVERAL_SINCE = 4
 ABORTABLE_SINCE = 5
-"""From then on who is not part of the transaction is told that it can be aborted."""
+"""From this version on a client outside the transaction learns that it can be aborted."""
 
 Answer = AddPartitionsToTxnResponse
 
@@ -124,7 +124,7 @@ def _verdict(asked: _Asked, call: RequestContext) -> Work[_Verdict | Future[_Ver
 def _looked_up(
     asked: _Asked, call: RequestContext
 ) -> Work[tuple[Sequence[TopicPartition], Mapping[TopicPartition, ErrorCode]]]:
-    """The partitions, each once; and of them those that no transaction of the caller can have."""
+    """The partitions, each once, and those that no transaction of the caller can have."""
     partitions: dict[TopicPartition, None] = {}
     faults = {}
     for topic in asked.topics:

@@ -23,7 +23,7 @@ Response = AllocateProducerIdsResponse
 def handle(
     request: AllocateProducerIdsRequest, call: RequestContext
 ) -> Response | Future[Response]:
-    """Answer with the first id of a block that nobody else has."""
+    """Answer with the first id of an unused block."""
     if not call.allowed_on_cluster(AclOperation.CLUSTER_ACTION):
         return Response(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 

@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe: groups of the consumer protocol, their members, what these read and shall.
+"""ConsumerGroupDescribe: groups of the consumer protocol, with current and target assignments.
 
 Topics that the caller may not describe make the whole group unseen, as in Kafka.
 """

@@ -20,7 +20,7 @@ from barnabas_kafka.protocol.registry import ApiKey, VersionRange
 def handle(
     request: ControlledShutdownRequest, call: RequestContext
 ) -> ControlledShutdownResponse | Future[ControlledShutdownResponse]:
-    """Answer with what that broker still leads, because nobody else in sync is there."""
+    """Answer with what that broker still leads, as no other live replica is in sync."""
     if not call.allowed_on_cluster(AclOperation.CLUSTER_ACTION):
         return ControlledShutdownResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 

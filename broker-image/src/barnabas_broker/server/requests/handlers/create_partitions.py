@@ -63,7 +63,7 @@ def handle(
 
 
 def _fault(name: str, times: int, call: RequestContext) -> KafkaError | None:
-    """Why a topic is not looked at further."""
+    """Why a topic is refused before its assignment is checked."""
     if times > 1:
         return KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
     try:

@@ -28,7 +28,7 @@ from barnabas_kafka.protocol.registry import ApiKey, VersionRange
 def handle(
     request: DeleteRecordsRequest, call: RequestContext
 ) -> DeleteRecordsResponse | Future[Any]:
-    """Delete up to the given offset of each partition; -1 stands for the high watermark."""
+    """Delete up to the given offset of each partition; -1 is the high watermark."""
     undeleted: list[Undeleted] = []
     response = DeleteRecordsResponse(
         topics=[
@@ -76,7 +76,7 @@ def _delete(
 
 
 def _complete(answer: DeleteRecordsPartitionResult, led: Partition, code: ErrorCode) -> None:
-    """Whoever gives up hears how far the replicas were when it began, as from Apache's broker."""
+    """On a timeout the response has the low watermark of the beginning, as Apache's has."""
     answer.error_code = code
     if code == ErrorCode.NONE:
         answer.low_watermark = led.low_watermark

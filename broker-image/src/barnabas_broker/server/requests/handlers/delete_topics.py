@@ -79,7 +79,7 @@ def handle(
 
 
 def _refusal(asked: Sequence[DeleteTopicState], call: RequestContext) -> ErrorCode | None:
-    """Why nothing of a request is done; this response can only tell it topic by topic."""
+    """Why the whole request is refused; this response can only say it topic by topic."""
     if not call.broker.settings[keys.DELETE_TOPIC_ENABLE]:
         disabled = call.version >= TOPIC_DELETION_DISABLED_SINCE
         return ErrorCode.TOPIC_DELETION_DISABLED if disabled else ErrorCode.INVALID_REQUEST

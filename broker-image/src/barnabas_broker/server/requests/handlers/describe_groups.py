@@ -46,7 +46,7 @@ def _answer(request: DescribeGroupsRequest, call: RequestContext, group_id: str)
 def _described(group_id: str, group: Group | None) -> DescribedGroup:
     if group is None or group.consumers is not None:
         return DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
-    # What members read and think changes during a rebalance, so it is told only when it holds.
+    # Subscriptions and assignments change during a rebalance: only a stable group shows them.
     stable = group.state is GroupState.STABLE
     return DescribedGroup(
         group_id=group_id,

@@ -29,7 +29,7 @@ from barnabas_kafka.settings import broker as keys
 def handle(
     request: DescribeTopicPartitionsRequest, call: RequestContext
 ) -> DescribeTopicPartitionsResponse | Future[DescribeTopicPartitionsResponse]:
-    """Answer with one page; no topics asked for means all of them."""
+    """Answer with one page; a request without topics means all topics."""
     waiting = after_first_metadata(call, lambda: _answer(request, call))
     return waiting if waiting is not None else _answer(request, call)
 
@@ -39,7 +39,7 @@ def _answer(
 ) -> DescribeTopicPartitionsResponse:
     asked = {topic.name for topic in request.topics}
     if _bad_cursor(request.cursor, asked):
-        # A whole-request error, which this response can only tell topic by topic.
+        # A whole-request error, which this response can only say topic by topic.
         names = asked or {request.cursor.topic_name if request.cursor else ""}
         return DescribeTopicPartitionsResponse(
             topics=[_refused(ErrorCode.INVALID_REQUEST, name) for name in sorted(names)]

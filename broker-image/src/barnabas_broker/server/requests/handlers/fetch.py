@@ -4,7 +4,7 @@ A fetch is answered at once when it found `min_bytes`, may not wait, or met an e
 it waits (KIP-41 long poll). Limits are soft, as clients rely on: the first partition with
 records always gives a whole batch, however large (KIP-74). From version 11 on followers serve
 consumers too, up to the high watermark that they know, and a leader may send a consumer that names
-its rack to one of them (KIP-392; `replica.selector` decides). Clients older than version 4 get
+its rack to a follower in it (KIP-392; `replica.selector` decides). Clients older than version 4 get
 their records converted to the format they know, which needs a copy; all others get bytes as stored.
 """
 
@@ -62,7 +62,7 @@ SIZE_BYTES: Final = 4
 """The size in front of a response."""
 
 MANY_AT_ONCE: Final = 0xFF
-"""How many quiet partitions are passed over without a look at the time, as bits of their count."""
+"""How many quiet partitions are skipped without reading the clock, as bits of their count."""
 
 
 def handle(request: FetchRequest, call: RequestContext) -> Work[FetchResponse | Future[object]]:
@@ -77,7 +77,7 @@ def handle(request: FetchRequest, call: RequestContext) -> Work[FetchResponse | 
     except KafkaError as error:
         return FetchResponse(error_code=error.code)
     fetch = _Fetch(request, call, context)
-    if call.version >= FIRST_WITH_SESSIONS:  # Before, an error response lists each of them.
+    if call.version >= FIRST_WITH_SESSIONS:  # Before, an error response lists each partition.
         request.topics = []  # They may be many, and it may wait long.
     loop = get_running_loop()
     ends_at_s = loop.time() + request.max_wait_ms / 1000
@@ -128,7 +128,7 @@ _Answer = tuple[Key, Target, PartitionData, Partition | None]
 
 @dataclass(slots=True)
 class _Read:
-    """What one pass over the partitions found; `at_once`: something that must be told now.
+    """What one pass over the partitions found; `at_once`: it holds something to send now.
 
     `interrupted`: others had their turns meanwhile.
     """
@@ -198,7 +198,7 @@ class _Fetch:
         return found
 
     def missed_any(self, found: _Read) -> bool:
-        """Whether some partition has changed since it was looked at.
+        """Whether a partition has changed since it was read.
 
         More can be read of it, or it is not served here any more (Kafka's DelayedFetch looks for
         both before it waits).
@@ -222,8 +222,8 @@ class _Fetch:
     def _loud(self, found: _Read) -> Work[list[tuple[Key, Target]]]:
         """The partitions to read; those that are as quiet as before are only waited on.
 
-        A consumer of a thousand partitions polls many times for each time that one of them has
-        something, so passing over one must cost next to nothing.
+        A consumer of a thousand partitions polls many times before one partition has
+        records, so skipping one must cost next to nothing.
         """
         targets, session = self._context.targets, self._context.session
         if session is None or self._selector is not None:  # Each is to be asked who serves it.
@@ -270,7 +270,7 @@ class _Fetch:
                 target.is_quiet(partition)
             if self._context.incremental and not news and last_sent == target.last_sent:
                 continue
-            # An error is told again with every response until it is gone.
+            # Every response repeats an error until it is gone.
             target.last_sent = None if data.error_code else last_sent
             gather(responses, key, target, data)
             if session is not None and has_records:
@@ -346,7 +346,8 @@ class _Fetch:
         if target.last_fetched_epoch >= 0:
             epoch, end_offset = log.end_offset_for_epoch(target.last_fetched_epoch)
             if end_offset < 0 or target.fetch_offset < log.log_start_offset:
-                # An epoch that nobody here led in, or records that are gone whoever wrote them.
+                # An epoch without a leader here, or records that are gone whichever leader wrote
+                # them.
                 raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
             if epoch < target.last_fetched_epoch or end_offset < target.fetch_offset:
                 data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)

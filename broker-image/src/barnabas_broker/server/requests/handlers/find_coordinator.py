@@ -1,7 +1,7 @@
 """FindCoordinator: the broker that looks after a group or a transactional id.
 
 The first question creates the topic that they are kept in. Kafka answers that one with
-COORDINATOR_NOT_AVAILABLE, because brokers have yet to hear of the topic; here they have when the
+COORDINATOR_NOT_AVAILABLE, because brokers have yet to learn of the topic; here they have when the
 creation returns, so the first answer is already the right one. Since KIP-699 several keys can be
 asked about at once.
 """
@@ -56,7 +56,7 @@ _KINDS = {
 
 
 def handle(request: FindCoordinatorRequest, call: RequestContext) -> Answer:
-    """Tell where each key is coordinated, through the listener that the request came in on."""
+    """The coordinator of each key, as reached by the listener that the request came in on."""
     asked = request.coordinator_keys if call.version >= SEVERAL_KEYS_SINCE else [request.key]
     kind = _KINDS.get(request.key_type)
     if kind is None:

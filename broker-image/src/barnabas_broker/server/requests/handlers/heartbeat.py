@@ -16,7 +16,7 @@ def handle(request: HeartbeatRequest, call: RequestContext) -> HeartbeatResponse
 
 
 def decide(request: GroupHeartbeat, call: RequestContext) -> ErrorCode:
-    """What the member is told, whichever route it came by."""
+    """The error code for the member, for both routes."""
     group_id = request.group_id
     if not call.allowed(AclOperation.READ, ResourceType.GROUP, group_id):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED

@@ -45,7 +45,7 @@ def decide(request: GroupJoin, call: RequestContext, waiter: Parked | None = Non
 
 
 def refusal(error: KafkaError, member_id: str) -> JoinGroupResponse:
-    """What a member is told where what was decided does not count."""
+    """The response to a member where the result is not committed."""
     return JoinGroupResponse(error_code=group_write_error(error.code), member_id=member_id)
 
 

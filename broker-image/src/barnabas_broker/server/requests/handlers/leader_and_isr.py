@@ -1,4 +1,4 @@
-"""LeaderAndIsr: the controller tells this broker what it leads and what it follows."""
+"""LeaderAndIsr: the controller sends which partitions this broker leads and follows."""
 
 from asyncio import Future
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ Result = tuple[ErrorCode, Mapping[TopicPartition, ErrorCode]]
 def handle(
     request: LeaderAndIsrRequest, call: RequestContext
 ) -> LeaderAndIsrResponse | Future[LeaderAndIsrResponse]:
-    """Answer when this broker leads and follows as it was told."""
+    """Answer once this broker leads and follows what the request says."""
     if not call.allowed_on_cluster(AclOperation.CLUSTER_ACTION):
         return LeaderAndIsrResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 

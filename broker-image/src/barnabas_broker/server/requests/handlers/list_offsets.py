@@ -1,10 +1,10 @@
 """ListOffsets: the first or last offset of a partition, or the one at a time.
 
 Consumers never learn of offsets beyond what they may read: the high watermark, or the last
-stable offset where only committed records are asked for. Whoever else asks may read to the end.
+stable offset where only committed records are asked for. All other callers may read to the end.
 
-A debugging replica is answered by any replica (`fetchOnlyFromLeader` in Kafka). Where nobody leads
-it hears the latest epoch in the log with its end, of which Apache's brokers tell nothing: a
+A debugging replica is answered by any replica (`fetchOnlyFromLeader` in Kafka). Without a leader
+it gets the latest epoch in the log with its end, which Apache's brokers do not send: a
 controller asks so before a careful election.
 """
 
@@ -159,7 +159,7 @@ def _check_settled(request: ListOffsetsRequest, partition: Partition, version: i
 
     Records of earlier epochs that are committed may lie above its high watermark; to deny them
     would have consumers see the end of the partition go back. A transaction that is open since
-    before the epoch holds back the last stable offset alone, and nobody needs to wait for it.
+    before the epoch holds back the last stable offset alone, without an effect on this one.
     """
     if request.replica_id != CONSUMER_REPLICA_ID:
         return

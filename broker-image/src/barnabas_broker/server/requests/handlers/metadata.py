@@ -49,7 +49,7 @@ from barnabas_kafka.settings import broker as keys
 
 # From here on a topic may be asked for by its id.
 TOPIC_IDS_SINCE = 12
-# From here on a leader without the client's listener is told apart from no leader.
+# From here on a leader without the client's listener has an error code of its own.
 LISTENER_NOT_FOUND_SINCE = 6
 
 
@@ -58,7 +58,7 @@ KEPT_PARTITIONS_MIN = 20
 KEPT_BYTES_MAX = 8 << 20
 # What names more topics would take more than a turn to be looked up by.
 KEPT_TOPICS_MAX = 2_000
-# What is asked for is only glanced at before: so many at once, as each look at the clock costs as
+# Iterations between two reads of the clock, each of which costs as
 # much as one.
 GLANCES = 100
 # An answer about more partitions is encoded in a thread.
@@ -89,7 +89,7 @@ def _answer(request: MetadataRequest, call: RequestContext) -> Work[Found]:
 
 
 def _not_yet(outcome: Outcome) -> ErrorCode:
-    """What a client is told of a topic whose creation this request began."""
+    """The error code of a topic whose creation this request began."""
     begun = outcome.granted or outcome.error is ErrorCode.TOPIC_ALREADY_EXISTS
     return ErrorCode.LEADER_NOT_AVAILABLE if begun else outcome.error
 
@@ -103,7 +103,7 @@ def _response(
     if asked is None or (call.version == 0 and not asked):
         topics = yield from _all_topics(call, image)
     elif (yield from _is_malformed(asked, call)):
-        # A whole-request error, which this response can only tell topic by topic.
+        # A whole-request error, which this response can only say topic by topic.
         topics = yield from each(
             asked, lambda topic: _refused(ErrorCode.INVALID_REQUEST, topic.name or "")
         )
@@ -260,7 +260,7 @@ def _some_topics(
     def answer(name: str) -> MetadataResponseTopic:
         if not _may_describe(call, name):
             return _refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
-        if image.controller_id == NO_CONTROLLER:  # Nobody knows yet which topics there are.
+        if image.controller_id == NO_CONTROLLER:  # The topics are not known yet.
             return _refused(ErrorCode.LEADER_NOT_AVAILABLE, name)
         if name in errors:
             return _refused(errors[name], name)
@@ -297,7 +297,7 @@ def _to_create(
         if name in known:
             continue
         if not _may_describe(call, name):
-            continue  # Told by the answer itself.
+            continue  # In the response already.
         if not (
             call.allowed_on_cluster(AclOperation.CREATE, audited=False)
             or call.allowed(AclOperation.CREATE, ResourceType.TOPIC, name)

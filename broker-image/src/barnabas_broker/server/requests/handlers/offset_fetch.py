@@ -1,7 +1,7 @@
 """OffsetFetch: how far groups have read (KIP-709 asks about several at once).
 
 Version 0 belongs to consumers that keep their offsets in ZooKeeper, where they are read. With
-`require_stable` an offset that an open transaction may replace is not told yet (KIP-447).
+`require_stable` an offset that an open transaction may replace is withheld (KIP-447).
 """
 
 from asyncio import Future
@@ -41,9 +41,9 @@ Offsets = Mapping[TopicPartition, CommittedOffset]
 def handle(
     request: OffsetFetchRequest, call: RequestContext
 ) -> Work[Work[OffsetFetchResponse] | Future[Work[OffsetFetchResponse]]]:
-    """Tell the offsets of partitions asked for, or of all that the caller may know of.
+    """The offsets of the requested partitions, or of all that the caller may describe.
 
-    An offset that was committed a moment ago is told when it counts, so that it never goes back.
+    An offset committed a moment ago waits until its record counts, so that it never goes back.
     """
     if call.version < COORDINATOR_SINCE:
         return (yield from _in_znodes(request, call))
@@ -89,7 +89,7 @@ def _distinct_topics(
 def _in_znodes(
     request: OffsetFetchRequest, call: RequestContext
 ) -> Work[Work[OffsetFetchResponse] | Future[Work[OffsetFetchResponse]]]:
-    """Tell what ZooKeeper has; a partition without an offset is unknown there."""
+    """The offsets in ZooKeeper; a partition without one is unknown there."""
     faults: dict[TopicPartition, ErrorCode] = {}
     wanted: list[TopicPartition] = []
     group_fault: ErrorCode | None = None
@@ -185,7 +185,7 @@ def _fetched(
         if fault is not None:
             return OffsetFetchResponseGroup(group_id=group_id, error_code=fault)
     offsets: Offsets = {} if group is None else group.offsets
-    # Looked at first: what a transaction commits in between is told, or asked for again.
+    # Read first: a transaction that commits meanwhile is included, or asked for again.
     unstable = group.pending_offsets.partitions if stable and group is not None else frozenset()
     if asked.topics is None:
         topics = yield from _all_topics(offsets, call)

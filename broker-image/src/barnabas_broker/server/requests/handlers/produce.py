@@ -3,9 +3,9 @@
 The buffer of the request goes to the log as it came: validation reads it, the log stamps offsets
 and leader epoch in place, and one write puts it into the segment. The response waits only where
 records do not count yet (`replica.delayed_produce`). With `acks=0` there is no response; a failure
-then can only be told by ending the connection, as Apache's broker does.
+then can only be shown by ending the connection, as Apache's broker does.
 
-Batches that take long to look at are looked at in threads (`server.process.offload_pool`), and a
+Batches that take long to validate are validated in threads (`server.process.offload_pool`), and a
 request of very many partitions is worked on in turns. A connection has one request in work, so that
 the order of what one producer sends stays.
 """
@@ -73,7 +73,7 @@ from barnabas_kafka.records.batch import (
 )
 
 ABORTABLE_SINCE: Final = 11
-"""From then on a producer is told that its transaction can be aborted (KIP-890)."""
+"""From this version on a producer learns that its transaction can be aborted (KIP-890)."""
 
 JOINS_SINCE: Final = 12
 """From then on partitions join the transaction by being written to (KIP-890)."""
@@ -204,8 +204,8 @@ def _rest_later(
     """Go on with the partitions that have no answer yet while others are served.
 
     And not before they are part of their transaction, where that takes time, and the coordinator
-    has said so, where it is another broker. `begins_heavy`: the first of them is known to be too
-    much to be looked at here.
+    has confirmed it, where it is another broker. `begins_heavy`: the first one is known to be too
+    expensive to validate here.
     """
     answers = course.answers
     rest = [(topic.name, data) for topic in request.topic_data for data in topic.partition_data][
@@ -298,7 +298,7 @@ def _raise(error: KafkaError) -> NoReturn:
 
 
 def _heed(looking: Future[Any]) -> None:
-    """Take note of an error nobody may wait for any more, or asyncio would log it."""
+    """Retrieve an error whose waiter may be gone, or asyncio would log it."""
     if not looking.cancelled():
         looking.exception()
 
@@ -316,7 +316,7 @@ def _append(
     course: _Course,
     found: Callable[[], ValidatedBatches] | None = None,
 ) -> PartitionProduceResponse:
-    """Validate and append; `found` tells what validation found where it was done before.
+    """Validate and append; `found` is the result of an earlier validation.
 
     Raises TooMuchAtOnce where it has to be done elsewhere.
     """

@@ -1,7 +1,7 @@
 """StopReplica: the controller has this broker give up replicas, and delete those that are to go.
 
 Kafka's `ReplicaManager.stopReplicas`: an older leader epoch than the one that is known stops
-nothing, unless it is -2, of a topic that is being deleted, or -1, of old controllers that tell
+nothing, unless it is -2, of a topic that is being deleted, or -1, of old controllers that send
 none.
 """
 

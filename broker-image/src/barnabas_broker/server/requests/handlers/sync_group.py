@@ -38,13 +38,13 @@ def decide(request: GroupSync, call: RequestContext, waiter: Parked | None = Non
     except KafkaError as error:
         code = error.code
         if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            # Old clients know no other way to be told to try again here: they join once more.
+            # Old clients retry on no other code here: they join once more.
             code = ErrorCode.REBALANCE_IN_PROGRESS
         return SyncGroupResponse(error_code=code)
 
 
 def refusal(error: KafkaError, _member_id: str = "") -> SyncGroupResponse:
-    """What a member is told where what was decided does not count."""
+    """The response to a member where the result is not committed."""
     return SyncGroupResponse(error_code=group_write_error(error.code))
 
 

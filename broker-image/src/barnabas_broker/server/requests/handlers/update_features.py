@@ -1,4 +1,4 @@
-"""UpdateFeatures: features follow the settings of the brokers, and nobody finalizes others.
+"""UpdateFeatures: features follow the settings of the brokers; no request finalizes others.
 
 With ZooKeeper Apache's brokers keep finalized features in a znode (KIP-584). Ours finalize what
 `inter.broker.protocol.version` says, so that all that can be asked for is refused, each in its

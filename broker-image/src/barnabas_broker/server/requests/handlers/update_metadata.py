@@ -1,4 +1,4 @@
-"""UpdateMetadata: the controller tells this broker of brokers and partitions."""
+"""UpdateMetadata: the controller sends brokers and partitions to this broker."""
 
 from asyncio import Future
 
@@ -17,7 +17,7 @@ from barnabas_kafka.protocol.registry import ApiKey, VersionRange
 def handle(
     request: UpdateMetadataRequest, call: RequestContext
 ) -> UpdateMetadataResponse | Future[UpdateMetadataResponse]:
-    """Answer when every handler goes by what was told."""
+    """Answer once every handler uses the new metadata."""
     if not call.allowed_on_cluster(AclOperation.CLUSTER_ACTION):
         return UpdateMetadataResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 

@@ -31,7 +31,7 @@ Answer = WriteTxnMarkersResponse | Future[WriteTxnMarkersResponse]
 
 
 def handle(request: WriteTxnMarkersRequest, call: RequestContext) -> Work[Answer]:
-    """Append every marker, and answer when all of them count."""
+    """Append every marker, and answer when all are committed."""
     allowed = call.allowed_on_cluster(AclOperation.ALTER, audited=False) or call.allowed_on_cluster(
         AclOperation.CLUSTER_ACTION
     )

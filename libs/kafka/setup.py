@@ -48,8 +48,8 @@ def extensions() -> list[Any]:
         check_compiler()
         from mypyc.build import mypycify
 
-        # One by one: a group of modules would share a file with a name of its own, which nobody
-        # could tell from what an earlier build left.
+        # One by one: a group of modules would share a file with a name of its own, which
+        # looks like what an earlier build left.
         built = [mypycify([source], opt_level="3", debug_level="0") for source in COMPILED]
     except (Exception, SystemExit) as error:  # mypyc ends the process when it gives up
         go_on_without(error)

@@ -1,4 +1,4 @@
-"""Invariants in the code: how an assertion is written, and what is told of one that fails.
+"""Invariants in the code: how an assertion is written, and what is logged of one that fails.
 
 An invariant is true whatever clients, peers, ZooKeeper and disks do: one that does not hold is a
 bug of ours, and to go on with it may lose or alter records. It is written
@@ -21,9 +21,9 @@ from types import FrameType
 from typing import Any, Final
 
 VALUE_CHARACTERS: Final = 300
-"""How much of each value is told."""
+"""How much of each value is logged."""
 VALUES_MAX: Final = 200
-"""How many values are told."""
+"""How many values are logged."""
 
 _WATCHERS: Final[list[Callable[[str, str], object]]] = []
 
@@ -39,7 +39,7 @@ def on_violation(watcher: Callable[[str, str], object]) -> Iterator[None]:
 
 
 def violated(invariant: str) -> str:
-    """Tell the watchers that an invariant does not hold; returns the message of the assertion."""
+    """Call the watchers as an invariant does not hold; returns the message of the assertion."""
     if _WATCHERS:
         try:
             state = _state(sys._getframe(1))
@@ -51,7 +51,7 @@ def violated(invariant: str) -> str:
 
 
 class _Values(reprlib.Repr):
-    """Values, each in one short line; of bytes only how many, for they are somebody's data."""
+    """Values, each in one short line; of bytes only how many, for they are users' data."""
 
     def __init__(self) -> None:
         super().__init__()

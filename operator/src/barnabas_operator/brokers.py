@@ -82,7 +82,7 @@ MECHANISMS: Final[Mapping[str, ScramMechanism]] = {
     AuthenticationType.SHA_256.mechanism: "SCRAM-SHA-256",
     AuthenticationType.SHA_512.mechanism: "SCRAM-SHA-512",
 }
-# The first of them that is set.
+# The first one that is set.
 ADVERTISED: Final = ("advertised.listeners", "listeners")
 
 T = TypeVar("T")
@@ -91,8 +91,8 @@ T = TypeVar("T")
 class BrokersError(Exception):
     """The cluster refused or cannot be reached; `code` is the protocol's name of the error.
 
-    `reachable` is False where it is worth trying again: nobody has answered, or with an error that
-    passes by itself.
+    `reachable` is False where it is worth trying again: no broker has answered, or with an error
+    that passes by itself.
     """
 
     def __init__(self, code: str, message: str, *, reachable: bool) -> None:
@@ -104,7 +104,7 @@ class BrokersError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientTls:
-    """What is shown to brokers, and whom to trust; all PEM."""
+    """The operator's certificate and the CAs that it trusts; all PEM."""
 
     certificate: str
     key: str = field(repr=False)
@@ -131,7 +131,7 @@ class ClientTls:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a cluster is reached, and as whom."""
+    """The address of a cluster, and the credentials for it."""
 
     servers: str
     tls: ClientTls | None = None

@@ -198,7 +198,7 @@ class PipelineNames:
 
     @property
     def status_url(self) -> str:
-        """Where the pod tells its status."""
+        """Where the pod serves its status."""
         return f"http://{self.all}.{self.namespace}.svc:{STATUS_PORT}/status"
 
     def labels(self, cluster: str) -> dict[str, str]:

@@ -39,14 +39,14 @@ class Progress:
 
 
 def _total(lag: Any) -> int:
-    """The lag of all topics together, where it is told by topic."""
+    """The lag of all topics together, where it is given by topic."""
     if isinstance(lag, Mapping):
         return sum(_total(part) for part in lag.values())
     return int(lag or 0)
 
 
 def ask(url: str) -> Progress | None:
-    """The progress of the pipeline at an address; None while nobody answers there."""
+    """The progress of the pipeline at an address; None while it does not answer."""
     # The address is of our own making (PipelineNames), always http.
     request = urllib.request.Request(url, headers={"Accept": "application/json"})  # noqa: S310
     try:

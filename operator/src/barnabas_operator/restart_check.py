@@ -35,7 +35,7 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminAccess:
-    """What is shown to admin ports, and whom to trust over HTTPS."""
+    """Credentials for admin ports, and the CAs to trust over HTTPS."""
 
     token: str = field(default="", repr=False)
     """Bearer token; none where it is empty."""

@@ -1,7 +1,7 @@
 """The directory a pipeline writes to, in which every finished batch appears in one step.
 
     <path>/batch=17/part-….parquet     a finished batch: complete from the moment it can be seen
-    <path>/_staging/<run>/batch=18/    a batch being written; whoever lists batch=* does not see it
+    <path>/_staging/<run>/batch=18/    a batch being written; a listing of batch=* does not have it
     <path>/_pipeline.json              whose output this is: the id of the checkpoint
 
 A reader needs to know nothing of this: `<path>/batch=*/*.parquet` holds each record once.
@@ -42,7 +42,7 @@ class BatchDirectory:
     """The output of one pipeline, of which one run at a time is the writer."""
 
     def __init__(self, path: Path, *, run: str) -> None:
-        """`run` is a name no earlier run had: what an old one still writes disturbs nobody."""
+        """`run` is a name no earlier run had: what an old one still writes does no harm."""
         self.path = path
         self._run = run
 
@@ -59,13 +59,13 @@ class BatchDirectory:
         if owner is None and committed is not None:
             text = (
                 f"the checkpoint has finished batch {committed}, but {self.path} is not its output:"
-                " bring the output back, or remove the checkpoint to begin anew"
+                " bring the output back, or remove the checkpoint to start again"
             )
             raise PipelineError(text)
         if owner not in (None, checkpoint_id):
             text = (
                 f"{self.path} was written with another checkpoint: bring that checkpoint back,"
-                " give the pipeline another path, or remove the directory to begin anew"
+                " give the pipeline another path, or remove the directory to start again"
             )
             raise PipelineError(text)
         ahead = [batch for batch in self.finished() if batch > _next(committed)]
@@ -73,7 +73,7 @@ class BatchDirectory:
             text = (
                 f"{self.path} has batch {ahead[-1]}, but the checkpoint has finished only"
                 f" {committed}, it is older than its output: bring the newer checkpoint back, or"
-                " remove both to begin anew"
+                " remove both to start again"
             )
             raise PipelineError(text)
         self.path.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ class BatchDirectory:
             write_atomically(self.path / OWNER, json.dumps({"checkpoint": checkpoint_id}) + "\n")
 
     def staging(self, batch_id: int) -> Path:
-        """Where to write a batch: nothing is there yet, and nobody looks there."""
+        """Where to write a batch: nothing is there yet, and no reader lists it."""
         place = self.path / STAGING / self._run / f"batch={batch_id}"
         shutil.rmtree(place, ignore_errors=True)
         place.parent.mkdir(parents=True, exist_ok=True)

@@ -52,5 +52,5 @@ def settle(directory: Path, batch: int) -> None:
 def _damaged(path: Path, how: str) -> str:
     return (
         f"the checkpoint's {path} is damaged ({how}): bring the checkpoint back,"
-        " or remove checkpoint and output to begin anew"
+        " or remove checkpoint and output to start again"
     )

@@ -112,7 +112,7 @@ def _run_command(*, data: str, status: str, wait_s: float) -> click.Command:
         pipeline goes on where it was when it is started again. SIGTERM and Ctrl-C end it between
         two batches.
 
-        Exit codes: 0 done or told to stop, 1 it failed, 2 the file or an option is wrong.
+        Exit codes: 0 done or stopped, 1 it failed, 2 the file or an option is wrong.
         """  # fmt: skip
         logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
         logging.getLogger("barnabas_pipelines").setLevel("DEBUG" if verbose else "INFO")

@@ -105,7 +105,7 @@ class UserFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """Where the brokers are, and as whom a pipeline comes to them.
+    """The addresses of the brokers, and the credentials for them.
 
     Without `bootstrap` the addresses are those in the Secret of the user.
     """

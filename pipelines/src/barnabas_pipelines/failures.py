@@ -18,7 +18,7 @@ _SQLSTATE: Final = re.compile(r"\s*SQLSTATE: \w+")
 # Java exception classes before a message: "java.util.concurrent.ExecutionException: ".
 _CLASSES: Final = re.compile(r"^(?:(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): )+")
 
-# What is found in Spark's text, and what it means for whoever runs the pipeline.
+# What is found in Spark's text, and what it means for the pipeline.
 TOPIC_GONE: Final = (
     "a topic of {topics} is gone from the cluster; create it again, or take it out of"
     " spec.source.topics and begin with a new checkpoint"
@@ -65,7 +65,7 @@ def explain(text: str, spec: PipelineSpec) -> PipelineError:
 
 
 def user_of(spec: PipelineSpec) -> str:
-    """As whom a pipeline comes to the brokers, for messages."""
+    """The principal of a pipeline, for messages."""
     return f"KafkaUser {spec.user}" if spec.user else "user"
 
 

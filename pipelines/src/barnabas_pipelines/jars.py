@@ -1,7 +1,7 @@
 """The jars of Spark's Kafka connector: fetched from a Maven repository, held to their checksums.
 
 `spark-jars.lock` beside this module names them. Spark's own way (`spark.jars.packages`) resolves
-the whole dependency tree anew on every machine: 63 MB instead of 10, and no checksum of ours.
+the whole dependency tree on every machine: 63 MB instead of 10, and no checksum of ours.
 """
 
 from __future__ import annotations

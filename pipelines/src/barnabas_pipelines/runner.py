@@ -62,7 +62,7 @@ class Options:
 
 
 def run(options: Options) -> None:
-    """Run the pipeline until it is told to stop, or with `once` until it has everything.
+    """Run the pipeline until it is stopped, or with `once` until it has everything.
 
     Raises PipelineError with what went wrong; it is in the status too by then.
     """
@@ -259,7 +259,7 @@ class Run:
         return [report for report in reports if report["timestamp"] > seen]
 
     def _awaited(self, phase: Phase, check: Callable[[], None]) -> None:
-        """Come back when the check passes, or when told to stop; raises what it says at the end."""
+        """Come back when the check passes, or when stopped; raises what it says at the end."""
         left_s = self._options.wait_s
         while not self._stopping.is_set():
             try:

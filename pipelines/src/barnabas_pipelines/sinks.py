@@ -21,7 +21,7 @@ class ParquetSink:
     """Writes each micro-batch as a directory of Parquet files: the argument of `foreachBatch`.
 
     Spark calls it from a thread of its own; `close` comes from another. After `close` no batch is
-    written any more, and Spark is told so, lest it took the batch for finished.
+    written any more, and Spark gets an error, lest it took the batch for finished.
     """
 
     def __init__(

@@ -103,7 +103,7 @@ def await_topics(spark: SparkSession, client: Mapping[str, str], spec: PipelineS
                     else:
                         raise
                 else:
-                    # None of a broker that does not tell.
+                    # None where a broker does not send it.
                     if operations is not None and "READ" not in {it.name() for it in operations}:
                         denied.append(topic)
         finally:
@@ -130,7 +130,7 @@ def _described(jvm: Any, admin: Any, spec: PipelineSpec) -> Any:
 def _refuse(absent: list[str], denied: list[str], spec: PipelineSpec, servers: str) -> None:
     """Raise NotReadyError if the topics are absent, or may not be read."""
     if denied:
-        # Brokers say the same of a topic that does not exist, to whom may not describe it.
+        # Brokers answer the same for a topic that does not exist and one that may not be described.
         roles = ", ".join(f"{{type: consumer, topic: {topic}}}" for topic in denied)
         text = f"{user_of(spec)} may not read {_topics(denied)}: it needs the roles {roles}"
         raise AuthorizationError(text)

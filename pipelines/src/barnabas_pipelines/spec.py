@@ -1,6 +1,6 @@
 """The KafkaPipeline document of a YAML file, as a value that is known to be sensible.
 
-The same document that the Kubernetes API holds; whoever runs it without Kubernetes gets the same
+The same document that the Kubernetes API holds; without Kubernetes it gets the same
 answers from here that the API's schema gives there.
 """
 

@@ -1,7 +1,7 @@
 """What a pipeline says of itself: a JSON file on its volume, and the same over HTTP at /status.
 
-A Spark pipeline has no consumer group: its progress lives in its checkpoint, and nobody sees its
-lag from Kafka. This is where it can be seen.
+A Spark pipeline has no consumer group: its progress lives in its checkpoint, and Kafka does not
+know its lag. This is where it can be seen.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Phase(StrEnum):
     WAITING_FOR_TOPICS = "WaitingForTopics"
     RUNNING = "Running"
     STOPPING = "Stopping"
-    STOPPED = "Stopped"  # It was told to end.
+    STOPPED = "Stopped"  # On request.
     COMPLETED = "Completed"  # It has all that was there when it began, and was to do no more.
     FAILED = "Failed"
 
@@ -105,7 +105,7 @@ def _offsets(value: object) -> Mapping[str, Mapping[str, int]]:
 
 
 class Board:
-    """The latest status, for the file and for whoever asks."""
+    """The latest status, for the file and for HTTP."""
 
     def __init__(self, path: Path, status: Status) -> None:
         self._path = path

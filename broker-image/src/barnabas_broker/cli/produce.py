@@ -181,7 +181,7 @@ def produce(
     """Send lines as records.
 
     The lines are those of standard input or of a file. On a terminal a prompt asks for them, and
-    Ctrl-D ends them. Where something fails, what was sent up to then is told.
+    Ctrl-D ends them. Where something fails, what was sent up to then is reported.
     """
     record_format = line_format(
         options["reader_properties"], options["key_separator"], options["null_marker"]

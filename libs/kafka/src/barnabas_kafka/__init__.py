@@ -1,1 +1,1 @@
-"""What is true of Kafka whoever speaks it: protocol, records, settings."""
+"""What is true of Kafka for brokers and clients alike: protocol, records, settings."""

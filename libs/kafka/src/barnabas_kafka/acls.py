@@ -1,6 +1,6 @@
 """The words of access rules, with the numbers of the protocol (`org.apache.kafka.common.acl`).
 
-ANY and MATCH are for filters; UNKNOWN stands for numbers of later releases.
+ANY and MATCH are for filters; UNKNOWN is any number of later releases.
 """
 
 from enum import IntEnum

@@ -1,7 +1,7 @@
 """Every error of the protocol: its number, what it means, and what a client may do about it.
 
 An error is *retriable* where the same request may succeed later, and *invalid_metadata* where the
-client should first learn anew who leads what; the latter implies the former. Both are properties
+client should first refresh its metadata; the latter implies the former. Both are properties
 of the error as Kafka's clients see it, so a broker must not use one code for another's case.
 """
 

@@ -1,7 +1,7 @@
 """The fixed-width integer type that mypyc compiles to a machine word.
 
 To the type checker, and so to mypyc, it is `mypy_extensions.i64`. When the program runs it is plain
-`int`, so that running from source needs no package for it. The choice cannot stand in a compiled
+`int`, so that running from source needs no package for it. The choice cannot be in a compiled
 module itself: mypyc takes the branch for the type checker to be the only one.
 """
 

@@ -28,7 +28,7 @@ class Permission(IntFlag):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who somebody is, by a scheme."""
+    """A client's identity, by a scheme."""
 
     scheme: str
     id: str
@@ -45,7 +45,7 @@ def digest_of(user_and_password: bytes) -> Identity:
 
 
 def allowed(acl: Iterable[Acl], wanted: Permission, identities: Collection[Identity]) -> bool:
-    """Whether somebody of these identities may do one of the wanted things."""
+    """Whether a client of these identities may do one of the wanted things."""
     return any(
         each.permissions & wanted and any(_is(identity, each) for identity in identities)
         for each in acl
@@ -64,7 +64,7 @@ def _is(identity: Identity, entry: Acl) -> bool:
 
 
 def resolve(path: str, acl: Iterable[Acl], identities: Collection[Identity]) -> tuple[Acl, ...]:
-    """Access as it is kept: `auth` stands for whoever asks. Raises InvalidAclError."""
+    """Access as it is kept: `auth` means the requester. Raises InvalidAclError."""
     kept: list[Acl] = []
     for each in acl:
         if each.scheme == "auth":

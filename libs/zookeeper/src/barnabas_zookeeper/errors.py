@@ -27,7 +27,7 @@ class BadArgumentsError(ZooKeeperError):
 
 
 class NoAuthError(ZooKeeperError):
-    """The client is nobody who may do that with this znode."""
+    """The ACL of the znode does not allow the client to do that."""
 
     code = -102
 

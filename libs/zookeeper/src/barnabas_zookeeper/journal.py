@@ -13,8 +13,8 @@ What a crash can leave, and what reading makes of it:
 
 * header and nodes: they are written to another file that is renamed when complete, so nothing
   short of damage touches them: refuse.
-* the last line, cut off or garbled: a transaction that was being written, so nobody was told of
-  it: ignore it.
+* the last line, cut off or garbled: a transaction that was being written and never acknowledged:
+  ignore it.
 * any other line with a wrong checksum, or transactions that do not follow each other: damage that
   no crash explains, and going on would lose topics silently: refuse.
 

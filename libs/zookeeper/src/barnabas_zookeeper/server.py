@@ -1,8 +1,8 @@
 """One ZooKeeper process for laptops and tests: the service on a port, its journal in a file.
 
 It keeps what it acknowledged through kill -9 and power cuts: requests are taken as they come, all
-that came meanwhile is written and synced as one, and only then is anybody told. There is no second
-copy: where the disk fails the process ends, and where it is down so is whoever needs it. Production
+that came meanwhile is written and synced as one, and only then acknowledged. There is no second
+copy: where the disk fails the process ends, and where it is down so are its clients. Production
 has an ensemble of Apache ZooKeeper.
 """
 
@@ -179,7 +179,7 @@ class Server:
             self._wake.set()
 
     async def _work(self) -> None:
-        """Serve all that has come, make it durable, tell everybody."""
+        """Serve all that has come, make it durable, acknowledge."""
         leaving: list[_Connection] = []
         served: list[_Connection] = []
         while self._incoming:
@@ -214,7 +214,7 @@ class Server:
             else:
                 connection.greeted = True
                 self.service.connect(client, frame, **times)
-                # Whoever had the session before has it no longer.
+                # The connection that had the session before loses it.
                 for other in list(self.connections):
                     if other is not client and other.session == client.session:
                         self.connections[other].hang_up()
@@ -238,7 +238,7 @@ class Server:
         if size < max(JOURNAL_BYTES_LEAST, 2 * self._snapshot_bytes):
             os.fdatasync(self._descriptor)
             return
-        # Nobody else changes the tree: `_work` waits for this thread.
+        # No other thread changes the tree: `_work` waits for this one.
         old, self._descriptor = (
             self._descriptor,
             journal_file.replace(self._path, self.service.tree),

@@ -1,7 +1,7 @@
 """What a ZooKeeper answers: sessions, requests in the order they come, watches. No I/O, no clock.
 
 A shell hands in frames and performs what it finds afterwards: first `lines`, which must be on disk,
-then `outbox`, in its order. Nothing of a frame may be told to anybody before its lines are on
+then `outbox`, in its order. Nothing of a frame may be sent before its lines are on
 disk. Two clocks are given: `now_ms` is the wall clock, which znodes carry; `uptime_ms` never goes
 back, and sessions expire by it.
 
@@ -119,7 +119,7 @@ class Service:
     # --- sessions
 
     def start(self, *, now_ms: int, uptime_ms: int) -> None:
-        """Make the znodes that every ZooKeeper has, and wait anew for each session."""
+        """Make the znodes that every ZooKeeper has, and restart each session's timeout."""
         self._now_ms = now_ms
         missing = [
             Create(path)
@@ -166,7 +166,7 @@ class Service:
             del self._clients[client.session]
 
     def expire(self, *, now_ms: int, uptime_ms: int) -> list[Client]:
-        """End the sessions that nothing was heard of; returns connections that go with them."""
+        """End the sessions without a request in time; returns connections that go with them."""
         self._now_ms = now_ms
         gone: list[Client] = []
         for id_, session in list(self.tree.open_sessions.items()):
@@ -213,7 +213,7 @@ class Service:
         self.outbox.append((client, wire.notification(event, self.tree.zxid)))
 
     def _require(self, client: Client, path: str, wanted: Permission) -> None:
-        """Raise NoAuthError unless the client may; what is not there nobody needs to guard."""
+        """Raise NoAuthError unless the client may; a missing znode has no ACL."""
         if self.tree.exists(path) is None:
             return
         acl, _ = self.tree.acl(path)
@@ -400,7 +400,7 @@ class Service:
         self._reply(client, xid)
 
     def _set_watches(self, client: Client, xid: int, reader: Reader, *, persistent: bool) -> None:
-        """What a client watched on its last connection; it is told what it missed meanwhile."""
+        """What a client watched on its last connection; it gets the events that it missed."""
         since = reader.read_long()
         watched = [reader.read_list(reader.read_string) for _ in range(3 + 2 * persistent)]
         data, existence, children, *staying = watched
@@ -419,7 +419,7 @@ class Service:
         self._reply(client, xid)
 
     def _watch_again(self, client: Client, kind: Kind, path: str, since: int) -> None:
-        """Watch a znode that there was, or tell what became of it after transaction `since`."""
+        """Watch a znode that there was, or send what happened to it after transaction `since`."""
         stat = self.tree.exists(path)
         if stat is None:
             self._notify(client, Event(EventType.DELETED, path))

@@ -1,4 +1,4 @@
-"""The commands of four letters: what a server says of itself to whoever asks without a session."""
+"""The commands of four letters: a server's status for clients without a session."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

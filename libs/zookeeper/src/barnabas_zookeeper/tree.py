@@ -2,9 +2,9 @@
 
 A transaction is a list of operations that happen all or not at all. Each one gets the next
 transaction id (zxid) and the time it is given, so that replaying the same transactions always
-gives the same tree: a journal of them is a complete copy.
+gives the same tree: their journal is a complete copy.
 
-Rules kept here, all of them ZooKeeper's:
+Rules kept here, all ZooKeeper's:
 
 * A znode has bytes (or none at all), versions and children. `version` counts changes of its data,
   the visible `cversion` counts creations and deletions among its children.
@@ -15,8 +15,8 @@ Rules kept here, all of them ZooKeeper's:
 * An ephemeral znode belongs to a session and has no children; it goes when the session is closed.
 * Sessions are opened and closed by transactions like any other, so that they outlive the process
   that grants them. The tree knows who they are; whether one has expired it cannot know.
-* Each znode says who may do what with it. The tree keeps that and judges nobody (`access`).
-* Watches are one-shot and belong to whoever talks to clients. The tree only reports, for each
+* Each znode says who may do what with it. The tree keeps that and checks nothing (`access`).
+* Watches are one-shot and belong to the connections of clients. The tree only reports, for each
   transaction, the events that would fire them.
 """
 
@@ -43,7 +43,7 @@ SEQUENCE_DIGITS = 10
 
 @dataclass(frozen=True, slots=True)
 class Acl:
-    """What somebody may do with a znode: permission bits, a scheme, and who by that scheme."""
+    """What an identity may do with a znode: permission bits, a scheme, and an id of that scheme."""
 
     permissions: int
     scheme: str
@@ -56,7 +56,7 @@ OPEN = (Acl(ALL_PERMISSIONS, "world", "anyone"),)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stat:
-    """What ZooKeeper tells about a znode beside its data; times in milliseconds since the epoch."""
+    """A znode's Stat, as ZooKeeper has it; times in milliseconds since the epoch."""
 
     czxid: int
     mzxid: int
@@ -145,7 +145,7 @@ Operation = Create | SetData | Delete | Check | SetAcl | OpenSession | CloseSess
 
 
 class EventType(Enum):
-    """What a watch is told, with the protocol's numbers."""
+    """What happened to a znode, with the protocol's numbers."""
 
     CREATED = 1
     DELETED = 2
@@ -155,7 +155,7 @@ class EventType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something happened to a znode; whoever watches `path` for this type hears of it."""
+    """Something happened to a znode; the watchers of `path` for this type are notified."""
 
     type: EventType
     path: str

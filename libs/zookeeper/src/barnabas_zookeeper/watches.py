@@ -1,10 +1,10 @@
-"""Who watches which znode, and who is told of an event.
+"""The watches of znodes, and which of them an event fires.
 
-ZooKeeper's rules: a watch set by reading is told once and is then gone; one on a znode's data (or
-on its coming into being) hears of its creation, change and deletion, one on its children of
-changes among them and of its own deletion. A persistent watch hears all of these and stays; a
-recursive one hears of creations, changes and deletions of the znode and of all below it. Nobody
-hears of an event twice. Watches are a connection's: they go with it.
+ZooKeeper's rules: a watch set by reading fires once and is then gone; one on a znode's data (or
+on its creation) fires on its creation, change and deletion, one on its children on
+changes among them and on its own deletion. A persistent watch fires on all of these and stays; a
+recursive one fires on creations, changes and deletions of the znode and of all below it. A watcher
+gets an event once. Watches are a connection's: they go with it.
 """
 
 from collections import defaultdict
@@ -38,7 +38,7 @@ class Watches(Generic[Watcher]):
     """Watches of all connections. Invariant: `_paths` and `_watchers` say the same."""
 
     def __init__(self) -> None:
-        # In the order in which they came: the first to watch is the first to hear.
+        # In the order in which they came: the first to watch is the first to be notified.
         self._watchers: dict[tuple[Kind, str], dict[Watcher, None]] = {}
         self._paths: defaultdict[Watcher, set[tuple[Kind, str]]] = defaultdict(set)
 
@@ -51,11 +51,11 @@ class Watches(Generic[Watcher]):
         self._paths[watcher].add((kind, path))
 
     def has(self, watcher: Watcher, kind: Kind, path: str) -> bool:
-        """Whether somebody watches a znode in that way."""
+        """Whether there is a watch of that kind."""
         return watcher in self._watchers.get((kind, path), ())
 
     def remove(self, watcher: Watcher, kind: Kind, path: str) -> None:
-        """Watch no longer; no error where nobody did."""
+        """Watch no longer; no error where there is no watch."""
         found = self._watchers.get((kind, path), {})
         if watcher not in found:
             return
@@ -71,7 +71,7 @@ class Watches(Generic[Watcher]):
         self._paths.pop(watcher, None)
 
     def fire(self, event: Event) -> list[Watcher]:
-        """Who hears of an event; those that hear but once watch no longer."""
+        """The watchers to notify of an event; one-shot watches are removed."""
         watchers: dict[Watcher, None] = {}
         for kind in _ONE_SHOT[event.type]:
             for watcher in list(self._watchers.get((kind, event.path), ())):

@@ -149,7 +149,7 @@ def reply(xid: int, zxid: int, error: int = 0, body: bytes = b"") -> bytes:
 
 
 def notification(event: Event, zxid: int) -> bytes:
-    """What a client that watches is told."""
+    """The notification of a watch."""
     body = _INT.pack(event.type.value) + _INT.pack(_CONNECTED) + string(event.path)
     return reply(NOTIFICATION_XID, zxid, body=body)
 

@@ -39,7 +39,7 @@ ANONYMOUS: Final = "ANONYMOUS"
 # Of the listener by which brokers of a secured cluster, and the operator, reach brokers.
 REPLICATION_PORT: Final = 9091
 REPLICATION_NAME: Final = "replication"
-# Brokers tell metrics and their health here.
+# The port of the brokers' metrics and health.
 ADMIN_PORT: Final = 9404
 # In CEL: fields whose default depends on the profile may be absent.
 _BROKERS: Final = (

@@ -44,7 +44,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How a resource fares after one look at it; becomes the conditions.
+    """The result of one reconcile of a resource; becomes its conditions.
 
     `ready` means that it can be used now. `settled` is False while work goes on. `stalled` means
     that only a changed resource or a helping hand will move it. Reconciling and Stalled have the

@@ -119,7 +119,7 @@ def crd(definition: Definition) -> dict[str, Any]:
         "metadata": {"type": "object"},
         **schema["properties"],
     }
-    # Defaults in a status would be written by whoever creates the object, before anything is known.
+    # Defaults in a status would be written by the creator of the object, before anything is known.
     _without_defaults(schema["properties"]["status"])
     return {
         "apiVersion": "apiextensions.k8s.io/v1",

@@ -1,6 +1,6 @@
 """The words with which a field of a resource is declared: what it means and what it may hold.
 
-They stand in the field's annotation, next to its type, so that a resource stays an ordinary frozen
+They are in the field's annotation, next to its type, so that a resource stays an ordinary frozen
 dataclass with ordinary defaults:
 
     replicas: Annotated[int, Doc("How many copies."), Between(1, 9)] = 1
@@ -65,14 +65,14 @@ class NoDefault:
 
 @dataclass(frozen=True, slots=True)
 class Keyed:
-    """A list whose items are told apart by these fields, so that server-side apply merges them."""
+    """A list whose items have these fields as keys, so that server-side apply merges them."""
 
     fields: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A CEL expression that holds, and what to tell the user if it does not."""
+    """A CEL expression that holds, and the message for the user if it does not."""
 
     expression: str
     message: str

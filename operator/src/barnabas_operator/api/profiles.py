@@ -1,6 +1,6 @@
 """Defaults by profile: what a spec does not say, filled in before it is read.
 
-The API server fills in no default of these fields (`NoDefault`), or one could not be told from what
+The API server fills in no default of these fields (`NoDefault`), or one would look like what
 a user wrote.
 """
 

@@ -1,9 +1,9 @@
 """Resources as the API server or a file gives them, made into declared objects.
 
 On Kubernetes the API server has checked the schema before; a file that `barnabas local` reads has
-met nobody yet. So the same declarations are checked here, and an error says where it is, what is
-wrong and what would be right. An unknown field is an error in a file, where it is a misspelt one;
-from the API server it is one of a newer version, which is ignored and named in a warning.
+has not been checked. So the same declarations are checked here, and an error says where it is, what
+is wrong and what would be right. An unknown field is an error in a file, where it is a misspelt
+one; from the API server it is one of a newer version, which is ignored and named in a warning.
 
 CEL rules need a CEL interpreter and stay with the API server; what must hold for our own arithmetic
 is checked where it is used.
@@ -49,14 +49,14 @@ class ResourceError(ValueError):
 
 
 class _Problems:
-    """What is wrong with the parts of a value: all of them are looked at before it is refused."""
+    """What is wrong with the parts of a value: all parts are checked before it is refused."""
 
     def __init__(self) -> None:
         self._found: list[ResourceError] = []
 
     @contextmanager
     def part(self) -> Iterator[None]:
-        """Look at one part."""
+        """Check one part."""
         try:
             yield
         except ResourceError as error:

@@ -49,7 +49,7 @@ class Clients(Generic[K, C]):
             yield client_of
         finally:
             with ExitStack() as closing:
-                # Each of them, also after one that cannot be closed in time.
+                # Each one, also after one that cannot be closed in time.
                 for client in self._give_back(taken):
                     closing.callback(client.close)
 

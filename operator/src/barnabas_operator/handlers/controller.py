@@ -25,7 +25,7 @@ HEARTBEAT_S: Final = 5.0
 
 
 class Reporter(Protocol):
-    """Is told what happens; called from the event loop."""
+    """Receives what happens; called from the event loop."""
 
     def reconciled(self, key: Key, seconds: float, error: Exception | None) -> None:
         """A pass ended."""
@@ -74,7 +74,7 @@ class Controller:
         self._woken.set()
 
     def wake(self) -> None:
-        """Look at the queue again: what it may start has changed."""
+        """Check the queue again: what it may start has changed."""
         self._woken.set()
 
     async def end(self, within_s: float) -> bool:

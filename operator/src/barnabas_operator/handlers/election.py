@@ -103,7 +103,7 @@ class Election:
                 await asyncio.get_running_loop().run_in_executor(threads, self.attempt)
                 problem = ""
             except KubeError as error:
-                # Somebody else was quicker: the next attempt sees who.
+                # Another operator was quicker: the next attempt sees which.
                 if error.status != 409 and str(error) != problem:
                     problem = str(error)
                     logger.warning("Lease renewal failed: namespace=%s %s", self.namespace, error)

@@ -19,7 +19,7 @@ READS: Final = frozenset({"get", "list"})
 
 
 class PassAbortedError(Exception):
-    """A pass was ended before its next call; what it has done so far stands."""
+    """A pass was ended before its next call; what it has done so far stays."""
 
 
 class Stop(Protocol):

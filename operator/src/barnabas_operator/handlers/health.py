@@ -1,6 +1,6 @@
 """Health and metrics over HTTP, served by a thread of its own from the first moment.
 
-The server does not share the event loop, so it can tell that the event loop is stuck. `/healthz`
+The server does not share the event loop, so it can report that the event loop is stuck. `/healthz`
 is the liveness probe: it fails only where a restart is the remedy. `/readyz` is the readiness
 probe: it fails until the first resync. `/metrics` is Prometheus' text format.
 """

@@ -96,7 +96,7 @@ class Metrics:
         self._steps.labels(step, result).inc()
 
     def text(self) -> bytes:
-        """All of them in Prometheus' text format."""
+        """All metrics in Prometheus' text format."""
         return generate_latest(self.registry)
 
     def reconciled(self, key: Key, seconds: float, error: Exception | None) -> None:

@@ -52,7 +52,7 @@ CLIENTS: Final = 128
 RENEWALS_AT_ONCE: Final = 8
 # Of a pass that was asked to end: no call takes longer, and Kubernetes waits for thirty seconds.
 LAST_CALL_S: Final = 20.0
-# How often everything that is owned is listed, for changes of which no watch has told.
+# How often everything that is owned is listed, for changes that no watch has reported.
 RELIST_S: Final = 300.0
 # How often figures of a pipeline that runs are written.
 FIGURES_S: Final = 30.0
@@ -62,7 +62,7 @@ logger: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """What the operator is told from outside."""
+    """The operator's settings from its environment."""
 
     images: Images
     namespaces: tuple[str, ...]
@@ -220,7 +220,7 @@ class Passes:
         return self._steady.reconcile(key, context)
 
     def find(self) -> Found:
-        """See Controller; now and then changes are looked for of which no watch has told."""
+        """See Controller; now and then finds changes that no watch has reported."""
         found = find_keys(self._kube, self._namespaces, self.index)
         self._steady.forget(found.is_gone)
         # A copy: passes add to them at the same time.
@@ -310,7 +310,7 @@ def _check_served(kube: ApiServer, namespace: str | None) -> bool:
 
 
 async def _until_one_ends(tasks: Sequence[asyncio.Task[None]]) -> None:
-    """None of them ends by itself but the one that waits for a signal; raises what ended one."""
+    """None ends by itself but the one that waits for a signal; raises what ended one."""
     done, running = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in running:
         task.cancel()

@@ -124,7 +124,7 @@ class ResourceIndex:
                 self._put(kind, place, document)
 
     def named(self, kind: Kind, namespace: str, cluster: str) -> list[Document] | None:
-        """What names the cluster or may mean it; None if the index cannot tell."""
+        """What names the cluster or may mean it; None if the index is incomplete."""
         with self._lock:
             # Resources of watched namespaces may name clusters of others, which are never listed.
             listed = not self._watched or namespace in self._watched
@@ -137,7 +137,7 @@ class ResourceIndex:
             return [found[name] for name in sorted(found)]
 
     def revision(self, namespace: str, cluster: str) -> Revision | None:
-        """Another one after each change of what a pass reads; None if the index cannot tell."""
+        """Another one after each change of what a pass reads; None if the index is incomplete."""
         with self._lock:
             if not all(self._is_complete(kind, namespace) for kind in KINDS):
                 return None

@@ -1,7 +1,7 @@
 """What kopf watches, and what an event means.
 
 An event of a resource, or of a StatefulSet or a pod, asks for a pass. Those of everything else that
-the operator owns only tell that the next pass has something to look at.
+the operator owns only marks the cluster as changed for the next pass.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ logger: Final = logging.getLogger(__name__)
 
 
 class GenerationFilter:
-    """Tells events that say something new from those that our own status made."""
+    """Separates events that say something new from those that our own status made."""
 
     def __init__(self) -> None:
         self._seen: OrderedDict[str, object] = OrderedDict()
@@ -125,7 +125,7 @@ class Served:
     """Asks whether the custom resources of a namespace (None: of all) can be listed.
 
     `check` raises KubeError while one is absent without which nothing can be done, and returns
-    whether all of them are there. While one is absent it is asked again every `every_s`.
+    whether all are there. While one is absent it is asked again every `every_s`.
     """
 
     check: Callable[[str | None], bool]
@@ -139,9 +139,9 @@ async def watch(
     served: Served,
     lost: Callable[[str | None], None],
 ) -> NoReturn:
-    """Watch one namespace (None: all) for ever; `lost` is told when events may be missed.
+    """Watch one namespace (None: all) for ever; `lost` is called when events may be missed.
 
-    kopf ends all of its watches when one of them is refused, as in a namespace that was deleted.
+    kopf ends all of its watches when one is refused, as in a namespace that was deleted.
     So each namespace has a kopf of its own, which is started again with back-off. kopf looks for
     the custom resources only when it starts: it is started again when one was installed meanwhile.
     """

@@ -1,13 +1,13 @@
 """Which cluster is reconciled when: the decisions of the controller, without clock or threads.
 
 A cluster has one pass at a time. Events during a pass make the cluster due right after it; events
-that come together are one pass (level-triggered: a pass looks at everything anyway). A failed pass
+that come together are one pass (level-triggered: a pass reads everything anyway). A failed pass
 is retried with exponential back-off, which delays retries only: a change of a resource is acted on
 at once.
 
 Slots are shared fairly. A pass that takes longer than `SLOW_S` gives its slot back while it goes
 on, and its cluster is slow until a pass is quick again. Slow clusters have a few slots of their
-own, so however many of them hang, the others are served.
+own, so however many hang, the others are served.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class BrokerFiles:
         return self.directory / "data"
 
     def admin_url(self) -> str | None:
-        """Where a broker that is ready tells its metrics; None if it has not come so far."""
+        """Where a ready broker serves its metrics; None if it has not come so far."""
         try:
             url: str | None = json.loads(self.ready.read_text()).get("admin")
         except FileNotFoundError:
@@ -272,7 +272,8 @@ class LocalBroker:
     def ensure(self, *, say: Say, timeout_s: float) -> Starting | None:
         """Bring the process to what it should be; returns it if it had to be started.
 
-        Settings take effect at a start, so other settings are another start; the reasons are told.
+        Settings take effect at a start, so other settings are another start; the reasons are
+        printed.
         """
         files = self.files
         files.directory.mkdir(parents=True, exist_ok=True)
@@ -325,7 +326,7 @@ class LocalBroker:
         files = self.files
         processes.write_atomically(files.settings, text)
         files.ready.unlink(missing_ok=True)
-        # -P: a module in somebody's directory must not shadow one that the broker imports.
+        # -P: a module in the current directory must not shadow one that the broker imports.
         command = [
             sys.executable, "-P", "-m", "barnabas_broker.cli", "broker", "start",
             "--config", str(files.settings), "--set", f"broker.id={self.id}",

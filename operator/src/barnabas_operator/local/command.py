@@ -1,7 +1,7 @@
 """The command line of `barnabas local`.
 
 Nothing here imports the Kafka client before it is needed: the overview of `barnabas` shows this
-command, and a file with a mistake is told at once.
+command, and a mistake in a file is reported at once.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def up(
     change: only what is different is done, and a restart says why.
 
     Exit codes: 0 all is Ready, 1 something is not, 2 the file or an option is wrong. A pipeline
-    that cannot run because Spark is not installed is told, and is no failure.
+    that cannot run because Spark is not installed is reported, and is no failure.
     """
     from barnabas_operator.local.up import up as bring_up
 
@@ -314,7 +314,7 @@ def _check_broker_installed() -> None:
         )
 
 
-# --- telling and waiting --------------------------------------------------------------------------
+# --- reporting and waiting ------------------------------------------------------------------------
 
 
 def _say(cluster: str, text: str, *, err: bool = False) -> None:
@@ -322,7 +322,7 @@ def _say(cluster: str, text: str, *, err: bool = False) -> None:
 
 
 def _summary(view: View, say: Callable[[str], None]) -> bool:
-    """Tell where the cluster is and what is not Ready; whether that is a failure."""
+    """Print where the cluster is and what is not Ready; whether that is a failure."""
     from barnabas_operator.api.conditions import READY
 
     failed = not view.ready
@@ -417,7 +417,7 @@ def _watch(
 
 
 def _ended(state: StateDirectory) -> str | None:
-    """What ended by itself, and its last words; None where all were stopped by somebody."""
+    """What ended by itself, and its last words; None where all were stopped on purpose."""
     from barnabas_operator.local.watching import watched
 
     record = state.load()

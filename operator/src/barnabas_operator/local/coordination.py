@@ -1,7 +1,7 @@
 """Where a cluster's coordination data are: kept by its broker, the small ZooKeeper, or Apache's.
 
-They are nowhere else, so what keeps them stays the same for good; it is told by what there is on
-the disk.
+They are nowhere else, so what keeps them stays the same for good; it follows from the files on
+disk.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Say = Callable[[str], None]
 
 
 class Keeper(StrEnum):
-    """What keeps coordination data, as a person is told."""
+    """What keeps coordination data, as shown to the user."""
 
     BROKER = "the only broker"
     DEVELOPMENT = "the ZooKeeper for development"

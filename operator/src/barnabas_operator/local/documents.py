@@ -2,7 +2,7 @@
 
 A file meets no API server. The schema is checked by `api.reading`; what the API server checks with
 CEL rules is checked here, as far as it concerns one version of a resource. All that is wrong with a
-file is told at once, each with its place and what would be right.
+file is reported at once, each with its place and what would be right.
 
 Whether a cluster is secured is decided when it is created: what was recorded of it then counts, not
 what its file says later.

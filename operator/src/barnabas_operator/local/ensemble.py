@@ -3,11 +3,11 @@
 Members differ in their ports and in their data directories, and count from 1. Each runs by
 `barnabas zookeeper member`, which finds Java and the jars, and holds `myid` against the number.
 Every member's configuration names the ports of all, so they are chosen before any is started; a
-port that somebody takes in between is found in the log, and others are chosen.
+port that another process takes in between is found in the log, and others are chosen.
 
 Clients find the usual ports where these are free. Those among members are any, kept for good:
 members of two ensembles that meet on a port, while one's own is away, would take each other for
-their own, and follow whoever has more.
+own, and follow the one with more transactions.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Member:
         )
 
     def mode(self) -> str | None:
-        """As what it serves; None where it does not, or somebody else is at its port."""
+        """As what it serves; None where it does not, or another program is at its port."""
         here = f"dataDir={self.files.data}/version-2"
         if here not in answer(self.ports.client, b"conf").splitlines():
             return None
@@ -194,7 +194,7 @@ def _choose_ports(every: list[Member]) -> None:
 
 
 def _await_service(every: list[Member], started: Container[int], deadline: float) -> dict[int, str]:
-    """Wait until all serve, so that there is a leader; returns what each of them is."""
+    """Wait until all serve, so that there is a leader; returns the mode of each member."""
     modes: dict[int, str] = {}
     while True:
         for member in every:

@@ -189,7 +189,7 @@ def look(
 
 
 def _ended(status: PipelineStatus, files: PipelineFiles) -> tuple[PipelineStatus, Verdict]:
-    """Of a process that ended without being told to."""
+    """Of a process that ended without a request to stop."""
     said = processes.last_words(files.log).removeprefix(_ERROR)
     if said.startswith(_LACKS):
         verdict = Verdict(ready=False, reason=NOT_INSTALLED, message=said)

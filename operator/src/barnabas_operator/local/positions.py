@@ -1,4 +1,4 @@
-"""YAML with the place of each value, so that what is wrong with it is told with its line.
+"""YAML with the place of each value, so that an error has the line of its value.
 
 Places have the names that mistakes have: `spec.listeners[0].port`. A key that is there twice, of
 which YAML would take the last in silence, is a mistake too.

@@ -1,6 +1,6 @@
 """Processes that go on when the command that started them has ended, and are found again by file.
 
-A pid alone is no name: after a while, or after a reboot, the kernel gives it to somebody else. The
+A pid alone is no name: after a while, or after a reboot, the kernel reuses it. The
 pid file therefore has the moment of the start as the kernel knows it, and a process is only ours,
 to be counted on or to be stopped, when both agree.
 """
@@ -27,7 +27,7 @@ _PROC: Final = Path("/proc")
 class Entry:
     """A process as a pid file has it.
 
-    `started` is when it began, in the kernel's words; `fingerprint` tells what it was started with.
+    `started` is when it began, in the kernel's words; `fingerprint` identifies its settings.
     """
 
     pid: int
@@ -75,7 +75,7 @@ def _ps(pid: int, columns: str) -> str:
 
 
 def resident_bytes(pid: int) -> int | None:
-    """The memory in RAM of a process that `launch` started; None where nobody knows.
+    """The memory in RAM of a process that `launch` started; None where it is unknown.
 
     On Linux with those that it started itself, for a pipeline has a JVM: they share its session.
     """
@@ -107,7 +107,7 @@ def pid_of(entry: Entry | None) -> int | None:
 
 
 def exit_message(name: str, log: Path) -> str:
-    """That a process has ended although nobody stopped it, for a person."""
+    """The message that a process has ended without a request to stop."""
     return f"{name} had ended without a request to stop; its last words: {last_words(log)}"
 
 
@@ -141,7 +141,7 @@ def launch(
         pid=process.pid, started=start_of(process.pid) or "ended", fingerprint=fingerprint
     )
     write_entry(pid_file, entry)
-    # It is to outlive us; without this, Popen complains that nobody waited for it.
+    # It is to outlive us; without this, Popen warns that it is not waited for.
     process.returncode = 0
     return entry
 

@@ -1,4 +1,4 @@
-"""A record made anew from what lies beside it, where the one that was written cannot be read.
+"""A record rebuilt from the files beside it, where the written one cannot be read.
 
 The brokers are those that have a directory, with the ports that their server.properties names, so
 that clients find them where they were. What is not in any file is lost: which topics and users a
@@ -33,7 +33,7 @@ _CONNECT: Final = re.compile(r"[^,/]*:(\d+)/")
 
 
 def remade(state: StateDirectory, cluster: Resource[KafkaCluster], file: Path) -> Record:
-    """The record of a cluster, as far as its files tell."""
+    """The record of a cluster, from its files."""
     record = bare(state)
     record.cluster, record.file = cluster.meta.name, str(file)
     record.security = security_of(state)
@@ -61,7 +61,7 @@ def recorded_security(state: StateDirectory) -> Security | None:
 
 
 def security_of(state: StateDirectory) -> Security | None:
-    """What a cluster was created as, as far as the settings of its brokers tell."""
+    """What a cluster was created as, from the settings of its brokers."""
     for path in state.path.glob("broker-*"):
         found = _settings(BrokerFiles(path))
         if protocols := found.get("listener.security.protocol.map"):

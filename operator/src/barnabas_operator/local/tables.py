@@ -23,7 +23,7 @@ def show(view: View) -> None:
     """Print the tables of one cluster."""
     width = None if sys.stdout.isatty() else PIPE_WIDTH
     console = Console(width=width, highlight=False, soft_wrap=False)
-    with console.capture() as printed:  # Rich would end the program where nobody reads it.
+    with console.capture() as printed:  # Rich would end the program at a closed pipe.
         _print(view, console)
     click.echo(printed.get(), nl=False)
 
@@ -119,7 +119,7 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
 
 
 def _ready(view: View) -> tuple[str, str]:
-    """Whether all is Ready, as programs are told, and why: of what is not, the first."""
+    """Whether all is Ready, in the form for programs, and why: the first that is not."""
     status, reason, _ = _condition_cells(view.status.conditions)
     if status != "True" or view.unready is None:
         return status, reason

@@ -31,7 +31,7 @@ def reconcile(
     """
     brokers = connect(manifest.cluster, record, state)
     documents = [each for each in record.documents if each["kind"] == TOPIC]
-    # With the statuses of the last time: they tell which topics were created or adopted.
+    # With the statuses of the last time: they show which topics were created or adopted.
     topics = [read_topic(each) for each in documents]
 
     def remember(ledger: Ledger) -> None:

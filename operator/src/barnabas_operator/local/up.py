@@ -49,7 +49,7 @@ def up(
 
     What concerns one topic or pipeline alone is in its conditions, not raised. `replace` lets the
     file take the place of another one that the same directory was used for; `repair` makes a record
-    that cannot be read anew.
+    that cannot be read again.
     """
     if any(character in str(state.path) for character in _UNUSABLE):
         raise LocalError(f"{state.path}: a directory for data may have no comma in its name")
@@ -140,7 +140,7 @@ def _write_client(manifest: Manifest, record: Record, state: StateDirectory) -> 
 
 
 def _repair(manifest: Manifest, file: Path, state: StateDirectory, *, say: Say) -> None:
-    """Make a record anew that cannot be read."""
+    """Rebuild a record that cannot be read."""
     try:
         state.load()
     except DamagedError:
@@ -158,7 +158,7 @@ def _record(manifest: Manifest, file: Path, state: StateDirectory, *, replace: b
     name = manifest.cluster.meta.name
     record = state.load()
     if record is None:
-        # Where somebody removed it, ports and brokers are in the files beside it.
+        # If it was removed, ports and brokers are in the files beside it.
         return repairing.remade(state, manifest.cluster, file)
     if record.cluster != name:
         text = f"{state.path} belongs to KafkaCluster {record.cluster}, not to {name}"
@@ -197,7 +197,7 @@ def _record_security(manifest: Manifest, record: Record, state: StateDirectory) 
 def _starting(
     brokers: Sequence[LocalBroker], *, say: Say, timeout_s: float
 ) -> Iterator[list[tuple[LocalBroker, Starting]]]:
-    """Start all that do not run, side by side; if one of them fails none is left half started."""
+    """Start all that do not run, side by side; if one fails none is left half started."""
     started: list[tuple[LocalBroker, Starting]] = []
     try:
         for each in brokers:

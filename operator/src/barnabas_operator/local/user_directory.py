@@ -1,7 +1,7 @@
 """What clients of a user need, as files: those that its Secret has on Kubernetes, and their names.
 
-Nobody but their owner reads them. The version of the password is when its file was written: one who
-writes another password there has it set by the next `up`.
+Only their owner can read them. The version of the password is when its file was written: another
+password written there takes effect with the next `up`.
 """
 
 from __future__ import annotations

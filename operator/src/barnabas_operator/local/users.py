@@ -262,7 +262,7 @@ def _judge(
     state: StateDirectory,
     view: UserView,
 ) -> Verdict:
-    """How a user fares that nobody works on at the moment."""
+    """The verdict on a user between two runs of `up`."""
     access, entry = access_of(user, cluster), record.users.get(user_name(user))
     if not isinstance(access, Access):
         return verdict_of(access)

@@ -1,7 +1,7 @@
-"""How a cluster fares: looked at afresh each time, in the words of the resources' statuses.
+"""The present state of a cluster, in the words of the resources' statuses.
 
-Looking changes nothing. What `up` would do is found by the operator's own planner and told as a
-reason; what cannot be known while the broker is stopped is left out.
+Reading changes nothing. The operator's own planner finds what `up` would do, and the view has it as
+a reason; what cannot be known while the broker is stopped is left out.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ def look(
     verdicts: Verdicts | None = None,
     outcomes: Mapping[str, users.Outcome] | None = None,
 ) -> View:
-    """Look at everything; `verdicts` on topics and `outcomes` of users are of an `up` that ends."""
+    """Read everything; `verdicts` on topics and `outcomes` of users are of an `up` that ends."""
     manifest = of_record(record.documents, record.security)
     now = datetime.now(tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     brokers = tuple(_broker(broker_id, record, state) for broker_id in record.brokers)
@@ -443,7 +443,7 @@ def _topics(
 
 
 def _judge(topic: Topic, found: TopicView | None, owner: Topic) -> Verdict:
-    """How a topic fares that nobody works on at the moment."""
+    """The verdict on a topic between two runs of `up`."""
     if owner.meta.name != topic.meta.name:
         text = f"topic {topic_name(topic)} is managed by KafkaTopic {owner.meta.name}"
         return Verdict(ready=False, reason="Conflict", message=text, stalled=True)

@@ -1,4 +1,4 @@
-"""The processes that a cluster is made of, and which of them ended without being told to."""
+"""The processes of a cluster, and those that ended without a request to stop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Watched:
 
     @property
     def stopped(self) -> bool:
-        """Whether it was told to stop, or never started."""
+        """Whether it was stopped on purpose, or never started."""
         return self.files.entry() is None
 
     def end(self) -> str | None:

@@ -108,7 +108,7 @@ def mode_at(port: int) -> str | None:
 
 
 def answer(port: int, command: bytes) -> str:
-    """What a server says to a command of four letters; nothing where nobody answers."""
+    """A server's response to a command of four letters; empty where there is none."""
     said = bytearray()
     try:
         with socket.create_connection((HOST, port), ANSWER_S) as connection:

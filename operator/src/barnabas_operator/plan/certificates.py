@@ -78,7 +78,7 @@ def plan_authority(
     if before is None:
         valid = bool(former) and not_before(former[0]) <= now < not_after(former[0])
         return _first(given or generate(), former if valid else (), asked=asked, now=now)
-    # What has expired is trusted by nobody, nor what was made while the clock was ahead: there is
+    # Clients do not trust what has expired, nor what was made while the clock was ahead: there is
     # nothing to overlap with.
     end = not_after(before.current.certificate)
     is_valid = not_before(before.current.certificate) <= now < end
@@ -173,7 +173,7 @@ def _without_next(before: Authority, now: datetime, generate: Callable[[], KeyPa
 
 
 def _again(before: Authority, now: datetime, reason: str) -> Change:
-    """The same step with its whole overlap: nobody is left behind."""
+    """The same step with its whole overlap, so that all clients trust it."""
     again = replace(before, since=now)
     return Change(authority=again, reason=f"the replacement waits another time: {reason}")
 

@@ -61,7 +61,7 @@ INTERNAL_TOPICS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One row of the table: what is looked at, and which reasons it can find."""
+    """One row of the table: what is checked, and which reasons it can find."""
 
     name: str
     looks_at: str

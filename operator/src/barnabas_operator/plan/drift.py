@@ -41,7 +41,7 @@ MERGE_KEYS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
 # These are one value each: a label more selects other pods.
 ATOMIC: Final = ("selector", "matchLabels")
 # A program that takes a field so soon after our apply will do so again; it is overruled again only
-# after the longer time. Whoever types kubectl is put back at once.
+# after the longer time. A change by kubectl is reverted at once.
 AT_ONCE: Final = timedelta(seconds=10)
 TRUCE: Final = timedelta(minutes=5)
 TYPED: Final = "kubectl"

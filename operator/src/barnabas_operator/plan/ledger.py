@@ -5,7 +5,7 @@ resource is gone the topic is an orphan and is deleted. That needs no finalizer,
 be deleted while no operator runs.
 
 An entry has the id of the topic once that is known. Without it, or where the topic has another, the
-topic may be somebody else's: it is not deleted.
+topic may be another owner's: it is not deleted.
 
 A deletion cannot be undone, so everything in the API protects: a resource of the recorded name or
 uid, parsed or not, and every resource that may mean the topic. `plan.shards` has how the ledger is
@@ -31,7 +31,7 @@ class LedgerEntry:
     """The resource with which a topic is deleted; older versions recorded neither uid nor id.
 
     Of resources of another namespace (empty: that of the cluster) each topic is entered, whatever
-    its policy: the entry alone tells which topics are of that namespace.
+    its policy: only the entry says which topics are of that namespace.
     """
 
     resource: str
@@ -159,8 +159,9 @@ def with_policies(
     """The ledger without topics of the cluster's namespace whose resource says Retain now, or said
     so when it went; with the policies of those of other namespaces.
 
-    That needs no answer of a broker: whoever says so and deletes the resource afterwards means it.
-    A resource that is `leaving` speaks for its own entry only: another may have the topic by now.
+    That needs no answer of a broker: a user who sets that and deletes the resource afterwards means
+    it. A resource that is `leaving` speaks for its own entry only: another may have the topic by
+    now.
     """
     policies = {topic.meta.uid: topic.body.spec.deletion_policy for topic in leaving}
     kept = {}

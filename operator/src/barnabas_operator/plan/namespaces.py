@@ -3,7 +3,7 @@
 A cluster names the namespaces that it allows. What a resource of another namespace has created is
 of that namespace: the ledger says so, and nothing else does. It neither adopts what exists already
 nor gets what is of a third namespace, whatever its annotations say and however old it is. Resources
-of the cluster's own namespace come first for what nobody has; they get what another namespace has
+of the cluster's own namespace come first for unowned topics; they get what another namespace has
 only with the annotation that adopts, once no resource that is allowed has it.
 """
 

@@ -1,4 +1,4 @@
-"""The snapshot that a plan is made from: one look at Kubernetes, brokers and ensemble."""
+"""The snapshot that a plan is made from: one read of Kubernetes, brokers and ensemble."""
 
 from __future__ import annotations
 

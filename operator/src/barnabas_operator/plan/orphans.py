@@ -60,10 +60,10 @@ class PresentResources:
     uids: frozenset[str]
     in_kafka: frozenset[str]
     # What exists in other namespaces that have resources of the cluster, and whether a namespace
-    # was looked at: it is neither while the cluster does not allow it, or it cannot be listed.
+    # was read: it is neither while the cluster does not allow it, or it cannot be listed.
     others: Mapping[str, Self] = field(default_factory=dict)
     looked_at: Callable[[str], bool] = lambda _: False
-    # The uid of the definition of the kind, empty where it is not known; None if nobody asked.
+    # The uid of the definition of the kind, empty where it is not known; None if it was not read.
     definition: str | None = None
 
     @classmethod
@@ -147,7 +147,7 @@ def is_due(ledger: Mapping[str, Entry], present: PresentResources) -> bool:
 def without_retained(ledger: Mapping[str, EntryT], names: Collection[str]) -> dict[str, EntryT]:
     """The ledger without the names whose resources went with `deletionPolicy: Retain`.
 
-    Those of other namespaces stay in it with that policy: the entry alone tells whose they are.
+    Those of other namespaces stay in it with that policy: only the entry says whose they are.
     """
     return {
         name: replace(entry, policy=DeletionPolicy.RETAIN) if name in names else entry

@@ -121,7 +121,7 @@ def password_problem(own: SecretView | None) -> str:
 
 
 def _age(since: str, now: str) -> timedelta | None:
-    """How old a password is; None where that cannot be told."""
+    """How old a password is; None where that is unknown."""
     try:
         return datetime.fromisoformat(now) - datetime.fromisoformat(since)
     except (ValueError, TypeError):

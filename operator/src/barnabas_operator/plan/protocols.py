@@ -65,7 +65,7 @@ def plan_protocol(
     # On the way back from a first stage, pods of both images may start until all have the old one.
     staged = order < 0 or _is_held(config_map)
     # What follows may not be known any more, as to an operator without that version: brokers would
-    # speak what nobody knows, and nothing would refuse the way back.
+    # use an unknown version, and nothing would refuse the way back.
     complete = is_complete and running == image and target != ""
     if stateful_set is None or not staged or complete:
         return Protocol(current=target or current, target=target)

@@ -98,7 +98,7 @@ def _quorum_trouble(snapshot: Snapshot) -> str:
 
 
 def _replace_next(component: str, snapshot: Snapshot, draft: Draft) -> None:
-    """Replace the pod whose turn it is, unless policy, a pause or the soak stand against it."""
+    """Replace the next pod, unless policy, a pause or the soak forbid it."""
     cluster, seen = snapshot.cluster, snapshot.set_of(component)
     pods = snapshot.observed.pods.get(component, ())
     roll, now = cluster.body.spec.rolls, snapshot.observed.now

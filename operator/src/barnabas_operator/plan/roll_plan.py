@@ -1,7 +1,7 @@
 """The plan of a roll, as the status shows it: why, in which order, what blocks it, how long.
 
-It is written before the first pod is replaced, so that whoever approves or watches a roll sees all
-of it. The estimate is what the present pods took from their creation until they were ready.
+It is written before the first pod is replaced, so that it can be approved and watched as a
+whole. The estimate is what the present pods took from their creation until they were ready.
 """
 
 from __future__ import annotations

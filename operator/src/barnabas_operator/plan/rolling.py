@@ -1,4 +1,4 @@
-"""Which pod of a StatefulSet is replaced next, and what stands against it.
+"""Which pod of a StatefulSet is replaced next, and what blocks it.
 
 StatefulSets are updated on deletion: the operator decides the order. A pod is broken only if
 Kubernetes says that it cannot start; a pod that is merely not ready may be in log recovery or load
@@ -91,7 +91,7 @@ class PodView:
 
     @property
     def is_available(self) -> bool:
-        """Whether the operator's container serves, whatever stands beside it."""
+        """Whether the operator's container serves, whatever other containers do."""
         return (self.ready or bool(self.sidecar)) and not self.terminating
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What checks look at and write to: the snapshot, the draft, and the plan that comes of it."""
+"""The input and output of checks: the snapshot, the draft, and the resulting plan."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Everything that a check may look at."""
+    """Everything that a check may read."""
 
     cluster: Resource[KafkaCluster]
     observed: Observed
@@ -162,7 +162,7 @@ class Draft:
 def replica_counts(observed: Observed) -> Mapping[int, int] | None:
     """Replicas by broker id; None unless the whole cluster is in the answer.
 
-    A broker that has not heard of the others, or of a controller, may not know all topics either.
+    A broker that does not know the others yet, or a controller, may not know all topics either.
     """
     view = observed.brokers
     if view is None or view.controller_id is None:

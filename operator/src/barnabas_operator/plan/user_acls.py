@@ -1,4 +1,4 @@
-"""ACLs of a user: what roles and rules of a resource stand for, one ACL for each operation.
+"""ACLs of a user: the roles and rules of a resource expanded, one ACL for each operation.
 
 The roles are those of kafka-acls (`--producer`, `--consumer`) and of the documentation of Kafka
 Streams.

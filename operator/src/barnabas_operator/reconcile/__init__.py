@@ -1,1 +1,1 @@
-"""Reconciling: look, plan, act, tell; again and again. The ports are used here and only here."""
+"""Reconciling: observe, plan, apply, report; again and again. Only this package uses the ports."""

@@ -307,7 +307,7 @@ class _Pass:
         return token
 
     def operator(self, cluster_ca: Authority) -> None:
-        """The operator's certificate, and whom it trusts."""
+        """The operator's certificate, and the authorities it trusts."""
         names = self.names
         self._party(
             cluster_ca,
@@ -318,7 +318,7 @@ class _Pass:
         )
 
     def zookeeper(self, cluster_ca: Authority) -> None:
-        """The certificate of the ensemble's members, and whom they trust."""
+        """The certificate of the ensemble's members, and the authorities they trust."""
         names = self.names
         self._party(
             cluster_ca,
@@ -356,7 +356,8 @@ class _Pass:
         hosts: Collection[str],
         token: str | None = "",
     ) -> None:
-        """The certificate of all brokers, whom they trust, and in a secured cluster the token.
+        """The certificate of all brokers, the authorities they trust, and in a secured cluster the
+        token.
 
         Of an authority or a token that cannot be used they keep what they have of it.
         """
@@ -545,7 +546,7 @@ def _is_issued_by(text: str, authority: Authority) -> bool:
     try:
         found = read_certificate(text)
     except CertificateError:
-        # It is issued again when it is looked at.
+        # The next check issues it again.
         return False
     return (found.authority_key_id, found.issuer) == (above.key_id, above.subject)
 

@@ -183,7 +183,7 @@ def refuse(cluster: Cluster) -> str:
 
 
 def observe(cluster: Cluster, context: Context) -> Observed:
-    """Look at everything that belongs to the cluster."""
+    """Read everything that belongs to the cluster."""
     kube, namespace = context.kube, cluster.meta.namespace
     labels = {INSTANCE: cluster.meta.name}
     objects: dict[tuple[str, str], Mapping[str, Any]] = {}

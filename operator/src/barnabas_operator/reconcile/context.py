@@ -59,7 +59,7 @@ class NoRecorder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterCredentials:
-    """As whom the operator comes to the brokers of a cluster; nobody where that is not secured."""
+    """The operator's credentials for the brokers of a cluster; none where that is not secured."""
 
     tls: ClientTls | None = None
     admin: AdminAccess = NO_ACCESS
@@ -95,7 +95,7 @@ class Context:
     operator_namespace: str = "default"
     # Whether figures of a resource that change all the time may be written again, by its uid.
     figures_due: Callable[[str], bool] = lambda _: True
-    # Told when the certificates of a cluster (namespace, name) expire, by their names.
+    # Called with the expiry of the certificates of a cluster (namespace, name), by their names.
     expiries: Callable[[str, str, Mapping[str, float]], None] = lambda *_: None
     # The KafkaTopics, KafkaUsers or KafkaPipelines of a namespace that name a cluster, from a cache
     # that may be late; None where they have to be listed.

@@ -1,7 +1,7 @@
 """Which definition a kind has: with a definition that is deleted all resources of its kind go.
 
-Nobody asked for the deletion of each of them, and a list looks the same as after one. So the uid of
-the definition is recorded with what is deleted with its resource (`plan.orphans`).
+That deletes resources that no user has deleted, and a list looks the same as after one. So the uid
+of the definition is recorded with what is deleted with its resource (`plan.orphans`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """An authority whose Secret was deleted: its key is gone, and what it has issued is still valid.
 
-What brokers and clients were told to trust has its certificate. So another authority follows as in
+Brokers and clients still trust its certificate. So another authority follows as in
 any replacement: the certificates that the lost one has issued are kept for the overlap, and it is
 trusted meanwhile. Only what has to be issued in that time is of the one that follows.
 """
@@ -31,7 +31,7 @@ def former_certificates(bundle: str) -> tuple[str, ...]:
 def issuing_for(
     found: CertificateView | None, authority: Authority
 ) -> tuple[KeyPair, CertificateView]:
-    """Who issues a certificate anew, and who is to have issued the one that is there."""
+    """The authority that issues the next certificate, and the one that issued the present one."""
     current = read_certificate(authority.current.certificate)
     if authority.current.key or authority.next is None:
         return authority.current, current

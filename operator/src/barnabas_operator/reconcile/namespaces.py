@@ -43,9 +43,9 @@ def is_allowed(cluster: Resource[KafkaCluster], namespace: str, context: Context
 def refuse_unallowed(
     documents: Iterable[Document], home: str, cluster: str, context: Context
 ) -> None:
-    """Tell resources of other namespaces that the cluster does not allow them.
+    """Report to resources of other namespaces that the cluster does not allow them.
 
-    A cluster that does not exist is told in the same way: it is not theirs to find out.
+    A cluster that does not exist is reported in the same way: it is not theirs to find out.
     """
     for document in documents:
         where = namespace_of(document)
@@ -57,7 +57,7 @@ def refuse_unallowed(
 
 
 def refuse_unwatched(documents: Iterable[Document], home: str, context: Context) -> None:
-    """Tell resources that the operator does not watch the namespace of their cluster."""
+    """Report to resources that the operator does not watch the namespace of their cluster."""
     for document in documents:
         text = (
             f"the operator does not watch namespace {home}; add it to watchNamespaces of the"

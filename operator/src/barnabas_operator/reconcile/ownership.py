@@ -1,8 +1,8 @@
 """Applies objects that are ours, and no others.
 
-Server-side apply with force takes over whatever has the name. So the object is looked at first, it
+Server-side apply with force takes over any object of that name. So the object is read first, it
 must be controlled by the resource for which it is applied, and the API server is given its uid. An
-object that does not exist is created without force: one that somebody created meanwhile is a
+object that does not exist is created without force: one that another client created meanwhile is a
 conflict (409). Another operator's is none, for it has the same field manager; what must not be made
 twice, as keys are, is applied as it was read.
 """

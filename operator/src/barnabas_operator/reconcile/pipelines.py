@@ -122,7 +122,7 @@ def missing_topics(
 
 
 def _plan(pipeline: Pipeline, cluster: Resource[KafkaCluster], context: Context) -> PipelinePlan:
-    """What to do about the objects, after a look at them. Raises KubeError."""
+    """What to do about the objects, after reading them. Raises KubeError."""
     names = PipelineNames(pipeline.meta.name, pipeline.meta.namespace)
     found = {
         kind.kind: body

@@ -1,7 +1,7 @@
 """The resources of a cluster, out of all documents of its namespace: those that can be parsed.
 
 A resource that cannot be parsed, as one of a newer version, gets the error as its status and does
-not stand in the way of the others; it is counted, for nothing is deleted beside it.
+not block the others; it is counted, for nothing is deleted beside it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def read_named(
 def read_one(
     document: Document, read: Callable[[Document], Resource[R]], context: Context
 ) -> Resource[R] | None:
-    """The resource of a document, or None after its status was told why it cannot be parsed."""
+    """The resource of a document, or None after its status says why it cannot be parsed."""
     try:
         return read(document)
     except ResourceError as error:

@@ -1,7 +1,7 @@
 """One pass over a cluster and all that names it: cluster, topics, users, pipelines, in this order.
 
-That is the unit of the operator's work. A resource that cannot be read is told so and does not
-stand in the way of the others.
+That is the unit of the operator's work. A resource that cannot be read gets the error as its status
+and does not block the others.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def key_of(document: Any) -> Key | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The clusters of a resync, and the namespaces that could not be listed ("" stands for all)."""
+    """The clusters of a resync, and the namespaces that could not be listed ("" means all)."""
 
     keys: frozenset[Key]
     errors: dict[str, KubeError]
@@ -147,7 +147,7 @@ class Index(Protocol):
 
 
 def find_keys(kube: Kube, namespaces: Iterable[str | None], index: Index | None = None) -> Found:
-    """Every cluster that is or is named; a namespace of None stands for all.
+    """Every cluster that is or is named; a namespace of None means all.
 
     An error concerns its namespace alone: one that was deleted must not stop the others.
     """
@@ -167,9 +167,9 @@ def find_keys(kube: Kube, namespaces: Iterable[str | None], index: Index | None 
 
 
 def index_owned(kube: Kube, namespaces: Iterable[str | None], index: Index) -> None:
-    """List what the operator owns, so that changes are found of which no watch has told.
+    """List what the operator owns, to find changes that no watch has reported.
 
-    Where that fails the index cannot tell, and passes read everything themselves.
+    Where that fails the index is incomplete, and passes read everything themselves.
     """
     for namespace in namespaces:
         for kind, selector in OWNED.items():
@@ -332,7 +332,7 @@ def _list(kube: Kube, kind: Kind, namespace: str | None) -> list[Document]:
 def _or_none(kind: Kind, ask: Callable[[], Sequence[Document]]) -> Sequence[Document]:
     """The resources of a kind; none where their definition is not installed.
 
-    Helm does not upgrade definitions, and somebody may delete one: what else there is is served.
+    Helm does not upgrade definitions, and one may be deleted: the other kinds are served.
     """
     try:
         return ask()

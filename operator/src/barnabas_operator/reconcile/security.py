@@ -1,4 +1,4 @@
-"""Whether a cluster is secured, and as whom the operator comes to its brokers.
+"""Whether a cluster is secured, and the operator's credentials for its brokers.
 
 That is decided when a cluster is created, and recorded: a spec that says otherwise later would take
 the listener away from brokers that run. The record is the status, and where that was lost, as after

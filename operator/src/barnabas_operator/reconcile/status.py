@@ -107,7 +107,8 @@ def write_refusal(
     context: Context,
     reason: str = "Invalid",
 ) -> None:
-    """Tell on a resource that is not acted on what is wrong with it; the rest of its status stays.
+    """Report on a resource that is not acted on what is wrong with it; the rest of its status
+    stays.
 
     What the API server answers concerns this resource alone.
     """

@@ -29,7 +29,7 @@ from barnabas_operator.reconcile.reconciler import RESYNC_S, SOON_S, Key, reconc
 # A whole pass after that, whatever the cache says.
 FULL_PASS_S: Final = 600.0
 
-# Of the time since the last change of an object, until the next look at what is waited for.
+# Of the time since the last change of an object, until the next check of what is waited for.
 PATIENCE: Final = 0.1
 
 # The last changes of a cluster's objects, and of those that may be any cluster's.

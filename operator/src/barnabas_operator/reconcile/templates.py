@@ -34,7 +34,7 @@ TEMPLATE: Final = re.compile(r"\.?\bspec\.template\.(?:metadata\.|spec\.)?")
 OWN_CONTAINER: Final = re.compile(r"\bcontainers\[0\]\.(?:(env|volumeMounts)\[(\d+)\])?")
 SIDECAR: Final = re.compile(r"\bcontainers\[(\d+)\]")
 NAMED: Final = re.compile(r'\bcontainers\[name="([^"]*)"\]\.?')
-# The claim of a StatefulSet is one of them, and which one depends on the version.
+# The claim of a StatefulSet is one such field, and which one depends on the version.
 VOLUMES: Final = re.compile(r"\bvolumes\[\d+\]")
 
 

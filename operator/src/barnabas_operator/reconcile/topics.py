@@ -1,4 +1,4 @@
-"""Topics of a cluster: describe all of them once, then make each as its resource says, in batches.
+"""Topics of a cluster: describe all at once, then make each as its resource says, in batches.
 
 Nothing here needs Kubernetes: `barnabas local` calls it with the resources of a file.
 """

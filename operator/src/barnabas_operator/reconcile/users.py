@@ -1,4 +1,4 @@
-"""Users of a cluster: describe all of them once, then bring each to what its resource says.
+"""Users of a cluster: describe all at once, then bring each to what its resource says.
 
 The ledger comes before what it records, the files of clients before the credential with their
 password. A pass that ends in between is completed by the next one. Limits come before access. A
@@ -321,7 +321,7 @@ def _with_credential(
 
 
 def verdict_of(problem: Problem) -> Verdict:
-    """What a resource is told of what stands in its way."""
+    """The verdict that reports what blocks a resource."""
     if isinstance(problem, BrokersError):
         reason = "Refused" if problem.reachable else "Unreachable"
         return Verdict(

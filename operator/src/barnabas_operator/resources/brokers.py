@@ -308,7 +308,7 @@ def _on_node(listener: Listener, broker: int | None, node_ports: NodePorts) -> t
 
 
 def host_on_node(listener: Listener, broker: int | None, node: str) -> str:
-    """The host that clients are told of a broker on a node's port."""
+    """The advertised host of a broker on a node's port."""
     given = listener.configuration
     own = given.of_broker(broker).advertised_host if broker is not None else None
     host = own or listener.advertised_host or given.advertised_host_template or node

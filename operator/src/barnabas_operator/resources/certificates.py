@@ -58,14 +58,14 @@ def authority_annotations(*, since: str, rotation: str) -> dict[str, str]:
 
 
 def zookeeper_hosts(names: ClusterNames) -> set[str]:
-    """The names of an ensemble's members; one certificate serves all of them."""
+    """The names of an ensemble's members; one certificate serves all members."""
     domain = f"{names.namespace}.svc"
     services = (f"*.{names.zookeeper_nodes}", names.zookeeper)
     return {f"{service}.{domain}" for service in services}
 
 
 def broker_hosts(names: ClusterNames) -> set[str]:
-    """The names of brokers within the Kubernetes cluster; one certificate serves all of them."""
+    """The names of brokers within the Kubernetes cluster; one certificate serves all brokers."""
     domain = f"{names.namespace}.svc"
     found = {"localhost"}
     for service in (f"*.{names.broker_nodes}", names.broker_nodes, names.bootstrap):

@@ -1,6 +1,6 @@
 """The text files that ZooKeeper and brokers read, rendered from templates; `local` uses them too.
 
-A name that a template uses and nobody gives is an error (StrictUndefined), never an empty line.
+A name that a template uses without a value is an error (StrictUndefined), never an empty line.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def zoo_cfg(
     client_address: str | None = None,
     tls: bool = False,
 ) -> str:
-    """The zoo.cfg of a member; a single member stands alone.
+    """The zoo.cfg of a member; a single member runs standalone.
 
     With `client_address` it listens at that address alone, and to the others at its own host's.
     With `tls` clients and members come over TLS and show certificates; the port without is for the

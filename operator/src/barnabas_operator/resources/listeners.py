@@ -1,7 +1,7 @@
 """Listeners with objects of their own, and what brokers advertise of them.
 
 A Service for each broker and one for a client's first connection; each has an Ingress or a TLSRoute
-where connections are told apart by host.
+where connections are distinguished by host.
 
 An address that Kubernetes gives (of a load balancer) may come late, or change. So what a broker
 advertises is then in a file of its own, which the template of the pods does not depend on.
@@ -220,7 +220,7 @@ def needs_files(listeners: Iterable[Listener]) -> bool:
 
 
 def advertised_port(listener: Listener, broker: int | None, default: str) -> str:
-    """The port that clients are told: of one broker, or as each broker fills it in."""
+    """The advertised port: of one broker, or as each broker fills it in."""
     given = listener.configuration
     if broker is not None and (own := given.of_broker(broker).advertised_port) is not None:
         return str(own)
@@ -236,7 +236,7 @@ def advertised_port(listener: Listener, broker: int | None, default: str) -> str
 def own_host(
     listener: Listener, broker: int | None, names: ClusterNames, found: Objects
 ) -> str | None:
-    """The host that clients are told of a listener with objects of its own; None if unknown yet."""
+    """The advertised host of a listener with objects of its own; None if unknown yet."""
     given = listener.configuration
     own = given.of_broker(broker) if broker is not None else None
     index: int | str = INDEX if broker is None else broker

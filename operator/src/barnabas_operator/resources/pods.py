@@ -1,6 +1,6 @@
 """A pod template of the operator's with what the resource adds to it, and what it may not.
 
-What the operator's own pod holds is told by the pod itself, so a part that is added to it later
+The pod itself says what the operator's own pod holds, so a part that is added to it later
 (a volume, a port) is protected from the day on which it is there.
 """
 
@@ -196,6 +196,6 @@ def _written(sidecar: JsonObject, volumes: set[str], path: str) -> Iterator[str]
 
 
 def objects_in(value: Any) -> list[JsonObject]:
-    """The objects of a list that nobody has checked yet."""
+    """The objects of a list that is not checked yet."""
     items = value if isinstance(value, list | tuple) else ()
     return [each for each in items if isinstance(each, Mapping)]

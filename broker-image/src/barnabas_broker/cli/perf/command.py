@@ -150,7 +150,7 @@ def latency_(
 ) -> None:
     """Send one record at a time, and time it until it is acknowledged and until it is read.
 
-    Best on a topic of its own: nobody else may write to it meanwhile.
+    Best on a topic of its own: no other client may write to it meanwhile.
     """
     from confluent_kafka import OFFSET_END, TopicPartition
 

@@ -52,7 +52,7 @@ _SMALLEST_BUFFER = 64 * 1024
 
 
 class Cleaning:
-    """See the module's docstring; ``announce`` hears of every group as it gets ready."""
+    """See the module's docstring; ``announce`` is called with every group as it gets ready."""
 
     def __init__(
         self,

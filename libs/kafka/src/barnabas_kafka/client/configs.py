@@ -60,7 +60,7 @@ class AlterConfigOp(IntEnum):
 
 
 class ConfigResource(NamedTuple):
-    """A topic or a broker. The name of a broker is its id; "" stands for all brokers."""
+    """A topic or a broker. The name of a broker is its id; "" means all brokers."""
 
     type: ConfigResourceType
     name: str

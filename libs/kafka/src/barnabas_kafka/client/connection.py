@@ -1,7 +1,7 @@
 """One connection to a broker as a state machine, without I/O.
 
 The owner sends what `take_output` gives and feeds what it receives to `receive`. A connection goes
-through the states of `State`; an error in any of them is final: the owner closes it.
+through the states of `State`; an error in any state is final: the owner closes it.
 
 Invariants: a response belongs to the oldest request without one; no request of a caller is sent
 before READY. It knows no clock, so it does not know how old a request is.
@@ -35,7 +35,7 @@ from barnabas_kafka.protocol.schema import Request, Response
 SOFTWARE_NAME: Final = "barnabas-kafka"
 SOFTWARE_VERSION: Final = "0.1.0"
 VERSIONS_VERSION: Final = 3
-"""ApiVersions 3 tells the broker which software connects; later versions give a client no more."""
+"""ApiVersions 3 sends the broker which software connects; later versions give a client no more."""
 
 
 _TLS_ALERT: Final = b"\x15\x03"

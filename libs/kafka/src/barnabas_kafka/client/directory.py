@@ -72,14 +72,14 @@ class Directory:
             try:
                 await asyncio.shield(refreshing)
             except asyncio.CancelledError:
-                # Where only the refresh was cancelled, the caller is told why.
+                # Where only the refresh was cancelled, the caller gets the reason.
                 if refreshing.cancelled():
                     raise ClientClosedError("the client was closed") from None
                 raise
         return self.current
 
     async def ask_any(self, build: Build) -> Any:
-        """The response of any broker; raises the most telling error where none answers."""
+        """The response of any broker; raises the most specific error where none answers."""
         errors: list[ClientError] = []
         asking: set[asyncio.Task[Any]] = set()
         left = self._candidates()
@@ -193,7 +193,7 @@ class Directory:
 def _coordinator_request(
     kind: int, keys: Sequence[str]
 ) -> Callable[[Any], tuple[FindCoordinatorRequest, int]]:
-    """Builds the request: for all keys, or in old versions for the first of them."""
+    """Builds the request: for all keys, or in old versions for the first one."""
 
     def build(connection: Any) -> tuple[FindCoordinatorRequest, int]:
         version: int = connection.version(ApiKey.FIND_COORDINATOR, COORDINATOR_NEWEST)
@@ -209,7 +209,7 @@ def _coordinator_request(
 def _coordinators(
     response: FindCoordinatorResponse, keys: Sequence[str]
 ) -> Mapping[str, int | ClientError]:
-    """The coordinators of the keys that the response is about, at least one of them."""
+    """The coordinators of the keys that the response is about, at least one."""
     if not response.coordinators:
         return {keys[0]: _node(response.error_code, response.error_message, response.node_id)}
     missing = BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE)

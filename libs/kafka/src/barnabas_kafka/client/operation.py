@@ -54,7 +54,7 @@ class Ask(Generic[K]):
     version: int
     broker: int
     timeout_ms: int
-    """What goes into a request that tells the broker how long it may take."""
+    """The timeout field of a request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,7 +64,7 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True)
 class CreatedTopic:
-    """What was created. A broker before Kafka 2.4 tells neither counts nor id: -1 and zero."""
+    """What was created. A broker before Kafka 2.4 sends neither counts nor id: -1 and zero."""
 
     name: str
     topic_id: UUID

@@ -76,7 +76,7 @@ class BrokerConnection(asyncio.Protocol):
         self._close_if_unused()
 
     def abort(self, error: ClientError) -> None:
-        """Close it now; whoever waits for a response gets `error`."""
+        """Close it now; pending requests get `error`."""
         if self._error is not None:
             return
         self._error = error
@@ -147,7 +147,7 @@ class BrokerConnection(asyncio.Protocol):
 def _fail(future: "asyncio.Future[Any]", error: ClientError) -> None:
     if not future.done():
         future.set_exception(error)
-        future.exception()  # Retrieved: a caller that was cancelled does not look at it.
+        future.exception()  # Retrieved: a cancelled caller never does.
 
 
 async def connect(address: Address, config: ClientConfig) -> BrokerConnection:

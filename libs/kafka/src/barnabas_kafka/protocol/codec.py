@@ -71,7 +71,7 @@ def decode(cls: type[M], data: Buffer, version: int) -> M:
 def encode_parts(message: Message, version: int) -> list[Part]:
     """The encoding in pieces, whose concatenation is the message; raises EncodeError.
 
-    A records field that holds a `RecordSource` stands in the list as it is, in its place, and only
+    A records field that holds a `RecordSource` is in the list as it is, in its place, and only
     its `length` is encoded: a server sends the pieces between it from memory and the source from
     its file. `parts_length` gives the size of the whole.
     """

@@ -1,4 +1,4 @@
-"""What consumers tell each other through the classic protocol (protocol type "consumer").
+"""The messages of consumers to each other in the classic protocol (protocol type "consumer").
 
 Clients define it, and a coordinator passes it on unread; but one that takes the place of the
 group's leader (KIP-848) reads subscriptions and writes assignments. Versions above the newest one
@@ -42,7 +42,7 @@ class Subscription(Message, versions="0-3"):
 
 
 class Assignment(Message, versions="0-3"):
-    """What a consumer shall read."""
+    """The partitions of a consumer."""
 
     assigned_partitions: list[TopicPartitions] = array(TopicPartitions, "0+")
     user_data: bytes | None = binary("0+", nullable="0+", default=None)

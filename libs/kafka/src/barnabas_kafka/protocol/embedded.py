@@ -13,7 +13,7 @@ Records of `__transaction_state` have a TransactionLogKey of version 0 and a Tra
 null for a transactional id that was forgotten.
 
 `ConsumerProtocolSubscription` is what members of type "consumer" send as their metadata. Clients
-define it; a broker only wants the topics, which stand in the same place in every version.
+define it; a broker only reads the topics, which are in the same place in every version.
 """
 
 from struct import Struct as Layout
@@ -140,7 +140,7 @@ def pack(message: Message, version: int) -> bytes:
 
 
 def version_of(data: Buffer) -> int:
-    """The version that stands before a message; raises DecodeError."""
+    """The version before a message; raises DecodeError."""
     try:
         (version,) = _VERSION.unpack_from(data)
     except StructError:

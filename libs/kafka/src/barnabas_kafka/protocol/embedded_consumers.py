@@ -88,14 +88,14 @@ class ClassicProtocol(Struct):
 
 
 class ClassicMemberMetadata(Struct):
-    """What a member of a group of the consumer protocol told that itself uses the classic one."""
+    """The metadata of a classic-protocol member in a group of the consumer protocol."""
 
     session_timeout_ms: int = int32("0+")
     supported_protocols: list[ClassicProtocol] = array(ClassicProtocol, "0+")
 
 
 class ConsumerGroupMemberMetadataValue(Message, versions="0", flexible="0+"):
-    """What a member told about itself; null for those that do not use the classic protocol."""
+    """What a member subscribes to; null for those that do not use the classic protocol."""
 
     instance_id: str | None = string("0+", nullable="0+", default=None)
     rack_id: str | None = string("0+", nullable="0+", default=None)
@@ -124,7 +124,7 @@ class AssignedTopic(Struct):
 
 
 class ConsumerGroupTargetAssignmentMemberValue(Message, versions="0", flexible="0+"):
-    """What a member shall read in the end."""
+    """The target assignment of a member."""
 
     topic_partitions: list[AssignedTopic] = array(AssignedTopic, "0+")
 

@@ -125,7 +125,7 @@ class Field:
 
 
 class _Empty:
-    """The mark of a default that must be built anew for each object."""
+    """The mark of a default that must be built for each object."""
 
     def __repr__(self) -> str:
         return "EMPTY"
@@ -208,7 +208,7 @@ def _refuse_change(self: Struct, name: str, value: object) -> None:
 
 @cache
 def default_of(cls: type[Struct]) -> Struct:
-    """The one object that stands for an unset field of a struct type.
+    """The one shared object of an unset field of a struct type.
 
     It is shared, because a Fetch response has several per partition, and nearly always unset; so
     it refuses to be changed.

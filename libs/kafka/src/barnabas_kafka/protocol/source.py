@@ -1,4 +1,4 @@
-"""Writing Python source: lines with indentation, numbered names, and functions made of them.
+"""Writing Python source: lines with indentation, numbered names, and functions of them.
 
 Shared by `reader` and `writer`, which turn declarations into straight-line functions. Compiled
 source is handed to `linecache`, so tracebacks and debuggers show its lines.
@@ -104,7 +104,7 @@ def absent_fields_at(cls: type[Struct], version: int) -> list[tuple[str, Field]]
 
 
 def least_size(kind: FieldType, version: int, flexible: bool) -> int:
-    """The fewest bytes a value can take: what bounds the length of an array of them."""
+    """The fewest bytes a value can take: what bounds the length of an array."""
     length = 1 if flexible else 4
     if isinstance(kind, ArrayOf):
         return length

@@ -9,7 +9,7 @@ the same):
 * an election: `{"partitions": [{"topic": "orders", "partition": 0}]}`
 
 `version` may be absent; 1 is the only one there is. A field with another name is refused: Kafka
-passes over it, and with it over a name that was mistyped. A refusal tells all that is wrong, each
+passes over it, and with it over a name that was mistyped. A refusal lists all that is wrong, each
 with its place: line and column where the text is no JSON, else the path of the value.
 """
 
@@ -153,7 +153,7 @@ class _Document:
             self.wrong(f"version: {version!r} is not known, {VERSION} is")
 
     def wrong(self, problem: str) -> None:
-        """Take note of what is wrong; `check` tells it."""
+        """Take note of what is wrong; `check` reports it."""
         self._problems.append(problem)
 
     def check(self) -> None:
@@ -257,7 +257,7 @@ def _loaded(text: str) -> object:
     except RecursionError:
         raise FileFormatError(["it is nested too deeply"]) from None
     if twice:
-        # Which of the two was meant, nobody knows; what is left is not worth a look.
+        # Which one was meant is unknown; the rest is not checked.
         names = ", ".join(dict.fromkeys(twice))
         raise FileFormatError([f"a field is there twice in one object: {names}"])
     return document

@@ -10,7 +10,7 @@ of every plan:
   as far as racks and the moves that a plan may make allow it.
 * A replica moves only where one of these asks for it. Without racks, that is the least there can
   be: each broker gives away or gets what parts it from its share, and none does both. The one
-  that comes stands in the place of the one that goes, so that the order of the others stays.
+  that comes takes the place of the one that goes, so that the order of the others stays.
 
 How: replicas that must go or come are placed on the broker with the least; then chains of
 moves are looked for, breadth first, that end on a broker with two fewer than where they begin.
@@ -116,7 +116,7 @@ class _Planner:
     """A layout in the making.
 
     `receivers` are the brokers that may get replicas. With `settled`, replicas that were there
-    before stay where they are unless they are told to go.
+    before stay where they are unless the plan removes them.
     """
 
     def __init__(

@@ -102,7 +102,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def codec(self) -> Codec:
-        """The codec of the records; raises CorruptBatch for a number nobody has defined."""
+        """The codec of the records; raises CorruptBatch for an undefined number."""
         number = self.attributes & CODEC_MASK
         if number >= len(_CODECS):
             raise CorruptBatch(f"codec {number} does not exist")
@@ -267,7 +267,7 @@ def records(
 ) -> list[Record]:
     """All records of the batch at `position`, keys and values copied out.
 
-    The checksum is not looked at (see verify_crc). Raises CorruptBatch for any malformed record,
+    The checksum is not verified (see verify_crc). Raises CorruptBatch for any malformed record,
     for bytes left behind the last one, and for data that does not decompress.
     """
     header = parse_header(buffer, position)

@@ -114,7 +114,7 @@ def recode_batch(
 ) -> bytearray:
     """The batch of `header` and decompressed `section` in another codec, all else as it was.
 
-    The records are not looked at: a codec changes how they are packed, not what they are.
+    The records are not parsed: a codec changes how they are packed, not what they are.
     """
     payload = section if codec is Codec.NONE else compress(codec, section, level)
     return _seal(header, header.attributes & ~CODEC_MASK | codec, payload)
@@ -149,7 +149,7 @@ def _append_record(
     section: bytearray, content: RecordContent, offset_delta: int, base_timestamp: int
 ) -> None:
     timestamp, key, value, headers = content
-    body = bytearray(1)  # attributes: no bit of them is defined
+    body = bytearray(1)  # attributes: none is defined
     append_varint(body, timestamp - base_timestamp)
     append_varint(body, offset_delta)
     _append_bytes(body, key)

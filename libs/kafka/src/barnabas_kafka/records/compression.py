@@ -75,14 +75,14 @@ _XERIAL_BLOCK = 32 * 1024
 _INT32 = struct.Struct(">i")
 
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
-_LZ4_DEFAULT_LEVEL = 9  # Kafka's default level stands for lz4's fast mode, not its level 9.
+_LZ4_DEFAULT_LEVEL = 9  # Kafka's default level is lz4's fast mode, not its level 9.
 _LZ4_HIGHEST_LEVEL = 12
 _LZ4_USUAL_RATIO = 8  # Few contents compress to less than an eighth.
 
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"  # Skippable frames have others; no producer writes them.
 _ZSTD_DEFAULT_LEVEL = 3
 _ZSTD_BLOCK = 128 * 1024
-_ZSTD_LARGEST_WINDOW = 1 << 27  # What zstd's own decoder accepts unless told otherwise.
+_ZSTD_LARGEST_WINDOW = 1 << 27  # What zstd's own decoder accepts by default.
 
 
 def compress(
@@ -144,8 +144,8 @@ class _Pieces(list[bytes]):
 
     Afterwards, and also where they are refused, they are forgotten one by one, the last first: the
     C library gives memory back from the end of its heap, and 60 MiB at once would take it 5 ms.
-    Else an error would keep them until the event loop has answered with it. Nobody may hold
-    another reference to them.
+    Else an error would keep them until the event loop has answered with it. There must be no
+    other reference to them.
     """
 
     __slots__ = ()
@@ -164,7 +164,7 @@ class _Pieces(list[bytes]):
 def claimed_by_gzip(data: bytes | bytearray | memoryview) -> int:
     """How many bytes `data` says that its last member holds, modulo 2^32, in its last four.
 
-    Nobody has checked it: good for choosing where to decompress, not for what to allocate.
+    It is unverified: good for choosing where to decompress, not for what to allocate.
     """
     return int.from_bytes(data[-4:], "little")
 
@@ -195,7 +195,7 @@ def _decompress_small_gzip(data: bytes | bytearray | memoryview, limit: int) -> 
         for _ in range(_PARTS_LIMIT):
             member = zlib.decompressobj(31)
             try:
-                # One byte above the room tells "exactly full" from "there is more".
+                # One byte above the room distinguishes "exactly full" from "there is more".
                 room -= _inflate(member, rest, room + 1, pieces)
             except zlib.error as error:
                 raise CompressionError(f"gzip: {error}") from error
@@ -372,7 +372,7 @@ def _spoil_lz4_checksum(frame: bytes) -> bytes:
 def _mend_lz4_checksum(frame: bytes | bytearray | memoryview) -> bytes:
     """Give a frame the header checksum the library expects.
 
-    Java ignores the byte altogether for format 0, so whatever stands there is replaced.
+    Java ignores the byte altogether for format 0, so any value is replaced.
     """
     mended = bytearray(frame)
     end = _lz4_descriptor_end(mended)
@@ -426,8 +426,8 @@ def _decompress_zstd(data: bytes | bytearray | memoryview, limit: int) -> bytes:
 def _zstd_upper_bound(data: memoryview) -> int:
     """How much the frames can hold at most, by their block headers; raises if one is cut short.
 
-    The library's reader does not tell the end of a frame from the end of its input, and a frame
-    need not say how large its content is. Both follow from the chain of block headers.
+    The library's reader does not distinguish the end of a frame from the end of its input, and a
+    frame need not say how large its content is. Both follow from the chain of block headers.
     """
     position = 0
     blocks = 0

@@ -1,11 +1,11 @@
 """Memory of large decompressed records, filled and given back beside the event loop.
 
 Python makes, copies and frees an object while no other thread may run. For tens of megabytes the
-kernel takes 5 to 15 ms to take the pages back, and a broker that is sent such batches answers
-nobody meanwhile. In pieces it is no better: a thread that needs the interpreter's lock a thousand
-times has the event loop wait for it, and for being woken up again, as often. Codecs that write
-into memory they are given need the lock when they begin and when they end, and what is called
-through `ctypes` runs without it.
+kernel takes 5 to 15 ms to take the pages back, and a broker that is sent such batches answers no
+client meanwhile. In pieces it is no better: a thread that needs the interpreter's lock a thousand
+times has the event loop wait for it, and for being woken up again, as often. Codecs that write into
+memory they are given need the lock when they begin and when they end, and what is called through
+`ctypes` runs without it.
 """
 
 import ctypes
@@ -19,7 +19,7 @@ LARGE_BYTES: Final = 2 << 20
 """Less is freed in less time than this takes."""
 
 AT_ONCE_BYTES: Final = 1 << 20
-"""Whoever allocates meanwhile waits for the kernel's lock on the process's memory."""
+"""Other threads that allocate meanwhile wait for the kernel's lock on the process's memory."""
 
 _CPYTHON: Final = sys.implementation.name == "cpython"
 
@@ -49,7 +49,7 @@ def filled(write: Callable[[Any], int], most: int) -> bytes:
 
 
 def _blank(size: int) -> bytes:
-    """Bytes with no content yet, to be filled by whoever asked for them, as extensions do."""
+    """Bytes with no content yet, to be filled by the caller, as extensions do."""
     blank: bytes = _maker()(None, size)
     return blank
 
@@ -59,7 +59,7 @@ def _address(data: bytes) -> int:
 
 
 def release(data: bytes, size: int | None = None) -> None:
-    """Give back the pages of `data`, which nobody may look at any more: it may hold zeros now.
+    """Give back the pages of `data`, which must not be read any more: it may hold zeros now.
 
     Of its first `size` bytes where that is given, because the others were never written. The caller
     is the last that knows `data`, and drops it next. Does nothing to small data, nor where objects

@@ -116,7 +116,7 @@ class BrokerSettings:
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, str], *, strict: bool = False) -> BrokerSettings:
-        """Check and take settings; raises the first SettingError (see `problems` for all of them).
+        """Check and take settings; raises the first SettingError (see `problems` for all).
 
         `strict` also refuses names that Kafka does not know.
         """
@@ -164,7 +164,7 @@ class BrokerSettings:
         return cast("T | None", self._values[key.name])
 
     def given(self, name: str) -> bool:
-        """Whether somebody set this name, at start or at run time."""
+        """Whether this name was set, at start or at run time."""
         return name in self.explicit or name in self.per_broker or name in self.cluster_wide
 
     def own_of_listener(
@@ -216,7 +216,7 @@ class BrokerSettings:
 
     @property
     def advertised_listeners(self) -> tuple[Listener, ...]:
-        """What others are told; an empty host stands for the machine's own name."""
+        """The advertised listeners; an empty host means the machine's own name."""
         return self._addresses(network.ADVERTISED_LISTENERS)
 
     @property

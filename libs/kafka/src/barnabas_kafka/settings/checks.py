@@ -26,7 +26,7 @@ _DEDUPE_BYTES_PER_CLEANER = 1024 * 1024
 
 
 def contradictions(settings: BrokerSettings) -> Iterator[SettingError]:
-    """Every pair or group of settings that cannot stand together."""
+    """Every pair or group of settings that contradict each other."""
     for check in _CHECKS:
         try:
             yield from check(settings)
@@ -99,7 +99,7 @@ def _coordination(settings: BrokerSettings) -> Iterator[SettingError]:
     )
     session = settings[coordination.GROUP_CONSUMER_SESSION_TIMEOUT_MS]
     if settings[coordination.GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS] >= session:
-        # Kafka's from 4.0 on; before, a group could be told to miss its own session.
+        # Kafka's from 4.0 on; before, an interval could be longer than the group's own session.
         allowed = f"must be less than group.consumer.session.timeout.ms ({session})"
         yield _error(settings, coordination.GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS, allowed)
 

@@ -6,7 +6,7 @@ refuses what Kafka refuses, in one line that names the key, the value and what w
 allowed.
 
 `Served` keeps us honest: a setting that this engine parses but does not act on says so, and the
-broker lists it at start if somebody gave it.
+broker lists it at start if it is set.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Served(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rule(Generic[T_contra]):
-    """What a parsed value must satisfy: `allows` decides, `text` tells the user."""
+    """What a parsed value must satisfy: `allows` decides, `text` is shown to the user."""
 
     text: str
     allows: Callable[[T_contra], bool]

@@ -108,7 +108,7 @@ def describe_key(key: Key[Any], settings: BrokerSettings) -> ConfigEntry:
 
 
 def broker_synonyms(name: str, settings: BrokerSettings) -> Iterator[ConfigSynonym]:
-    """What was said about a setting, strongest first, from where its own name first stands.
+    """The values given for a setting, strongest first, from its own name on.
 
     So a setting that only other names decide has no synonyms: those that come before the name say
     nothing about it.

@@ -34,7 +34,7 @@ from .definitions import Key, SettingError, UpdateMode
 
 
 class Scope(Enum):
-    """Whom a change at run time is for."""
+    """The brokers that a change at run time is for."""
 
     BROKER = "one broker"
     CLUSTER = "all brokers"

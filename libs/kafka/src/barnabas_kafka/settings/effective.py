@@ -40,7 +40,7 @@ RENAMED: Final[Mapping[str, str]] = {
 
 
 def with_twins(given: Mapping[str, str]) -> dict[str, str]:
-    """What was given, each of two twins standing for the other where that was not given."""
+    """What was given, each of two twins taking the other's value where it has none."""
     twins = {
         twin: given[name]
         for name, twin in (*TWINS, *RENAMED.items())

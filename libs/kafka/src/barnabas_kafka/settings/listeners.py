@@ -1,4 +1,4 @@
-"""Where a broker listens and what it tells others.
+"""Where a broker listens and what it advertises.
 
 The settings are `listeners`, `advertised.listeners` and `listener.security.protocol.map`. A
 listener is written NAME://host:port; its name is looked up in the map for the security protocol. An

@@ -1,7 +1,7 @@
 """Kafka's metadata versions up to 3.9, as `inter.broker.protocol.version` names them.
 
 Each release has internal versions: `2.7-IV0`, `2.7-IV1` and `2.7-IV2`; `2.7` alone, or `2.7.1`, is
-the last of them (`MetadataVersion.fromVersionString`).
+the last one (`MetadataVersion.fromVersionString`).
 """
 
 from __future__ import annotations

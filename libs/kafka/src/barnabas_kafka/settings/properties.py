@@ -1,6 +1,6 @@
 """Reads Java properties files, the form of `server.properties`.
 
-As Java's `Properties.load` does: bytes are ISO 8859-1, `\\uXXXX` stands for other characters, a
+As Java's `Properties.load` does: bytes are ISO 8859-1, `\\uXXXX` escapes other characters, a
 backslash at the end of a line continues it, `=`, `:` or blanks end the key, the last of several
 equal keys wins, and blanks at the end of a value are kept (keys drop them when they are read).
 """

@@ -29,7 +29,7 @@ KEYS: Final[Mapping[str, Key[Any]]] = {
     key.name: key for key in vars(topic_keys).values() if isinstance(key, Key)
 }
 
-# The broker setting that stands behind a topic setting where the topic has none of its own.
+# The broker setting that applies where the topic has none of its own.
 BEHIND: Final[Mapping[str, Key[Any]]] = {
     "segment.bytes": broker_keys.LOG_SEGMENT_BYTES,
     "segment.ms": broker_keys.LOG_ROLL_MS,

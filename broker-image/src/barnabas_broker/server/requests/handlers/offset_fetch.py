@@ -58,7 +58,7 @@ def handle(
 def _distinct_groups(groups: list[OffsetFetchRequestGroup]) -> Work[list[OffsetFetchRequestGroup]]:
     """Each group once, with all the topics that are asked for wherever it is named.
 
-    An answer that told the same again each time would grow beyond any memory.
+    An answer that repeated the same each time would grow beyond any memory.
     """
     named: dict[str, OffsetFetchRequestGroup] = {}
     for group in groups:

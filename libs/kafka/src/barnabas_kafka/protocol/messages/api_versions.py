@@ -1,4 +1,4 @@
-"""ApiVersions (key 18): tells which versions of which requests a broker accepts.
+"""ApiVersions (key 18): the versions of requests that a broker accepts.
 
 The response header never carries tags, so that clients can read it before they know versions
 (KIP-511); an unsupported version is answered in the format of version 0 with error 35.
@@ -9,7 +9,7 @@ Versions:
    3: flexible; request adds client_software_name, client_software_version; response adds
       supported_features, finalized_features_epoch, finalized_features, zk_migration_ready.
    4: features whose least version is 0 are listed (KIP-1022).
-   5: the client tells which cluster and node it expects (KIP-1242); request adds cluster_id,
+   5: the client sends which cluster and node it expects (KIP-1242); request adds cluster_id,
       node_id.
 """
 

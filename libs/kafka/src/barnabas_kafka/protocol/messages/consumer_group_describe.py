@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe (key 69): tells the state of groups of the consumer protocol (KIP-848).
+"""ConsumerGroupDescribe (key 69): the state of groups of the consumer protocol (KIP-848).
 
 Versions:
    1: the kind of each member; response adds member_type.

@@ -1,4 +1,4 @@
-"""DescribeCluster (key 60): tells brokers, controller and cluster id (KIP-700).
+"""DescribeCluster (key 60): brokers, controller and cluster id (KIP-700).
 
 Versions:
    1: brokers or controllers (KIP-919); request adds endpoint_type; response adds endpoint_type.

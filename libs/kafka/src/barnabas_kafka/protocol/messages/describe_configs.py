@@ -1,4 +1,4 @@
-"""DescribeConfigs (key 32): tells the settings of topics and brokers and where each comes from.
+"""DescribeConfigs (key 32): the settings of topics and brokers and where each comes from.
 
 Versions:
    1: request adds include_synonyms; response adds config_source, synonyms; response drops

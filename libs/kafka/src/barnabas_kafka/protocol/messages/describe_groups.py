@@ -1,4 +1,4 @@
-"""DescribeGroups (key 15): tells the state and members of groups.
+"""DescribeGroups (key 15): the state and members of groups.
 
 Versions:
    1: response adds throttle_time_ms.

@@ -1,4 +1,4 @@
-"""DescribeLogDirs (key 35): tells the sizes of replicas per log directory.
+"""DescribeLogDirs (key 35): the sizes of replicas per log directory.
 
 Null topics ask for all.
 

@@ -1,4 +1,4 @@
-"""DescribeProducers (key 61): tells the active producers of partitions (KIP-664)."""
+"""DescribeProducers (key 61): the active producers of partitions (KIP-664)."""
 
 from barnabas_kafka.protocol.schema import (
     INT32,

@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions (key 75): tells topics page by page (KIP-966)."""
+"""DescribeTopicPartitions (key 75): topics page by page (KIP-966)."""
 
 from uuid import UUID
 

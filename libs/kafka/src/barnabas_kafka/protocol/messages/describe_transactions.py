@@ -1,4 +1,4 @@
-"""DescribeTransactions (key 65): tells the state of transactions (KIP-664)."""
+"""DescribeTransactions (key 65): the state of transactions (KIP-664)."""
 
 from barnabas_kafka.protocol.schema import (
     INT32,

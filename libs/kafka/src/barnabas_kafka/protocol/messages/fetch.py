@@ -26,7 +26,7 @@ Versions:
       request drops replica_id.
   16: response adds node_endpoints.
   17: directory ids of KRaft (KIP-853); request adds replica_directory_id.
-  18: followers tell their high watermark (KIP-1166); request adds high_watermark.
+  18: followers send their high watermark (KIP-1166); request adds high_watermark.
 """
 
 from uuid import UUID

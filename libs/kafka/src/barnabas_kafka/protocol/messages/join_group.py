@@ -8,7 +8,7 @@ Versions:
    6: flexible.
    7: response adds protocol_type; response: protocol_name may be null.
    8: request adds reason.
-   9: leaders may be told to skip the assignment (KIP-814); response adds skip_assignment.
+   9: leaders may be asked to skip the assignment (KIP-814); response adds skip_assignment.
 """
 
 from barnabas_kafka.protocol.schema import (

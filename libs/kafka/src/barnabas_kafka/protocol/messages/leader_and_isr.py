@@ -1,4 +1,4 @@
-"""LeaderAndIsr (key 4): tells a broker what it leads and follows (from the controller).
+"""LeaderAndIsr (key 4): what a broker leads and follows (from the controller).
 
 Versions:
    1: request adds is_new.

@@ -1,4 +1,4 @@
-"""Metadata (key 3): tells brokers, topics, partitions and their leaders.
+"""Metadata (key 3): brokers, topics, partitions and their leaders.
 
 Version 0 asks for all topics with an empty list; later ones with null, and empty means none.
 
@@ -13,7 +13,7 @@ Versions:
    8: request adds include_cluster_authorized_operations, include_topic_authorized_operations;
       response adds topic_authorized_operations, cluster_authorized_operations.
    9: flexible.
-  10: topic ids are told, but not yet accepted in the request; request adds topic_id; request:
+  10: topic ids are returned, but not yet accepted in the request; request adds topic_id; request:
       name may be null; response adds topic_id.
   11: request drops include_cluster_authorized_operations; response drops
       cluster_authorized_operations.

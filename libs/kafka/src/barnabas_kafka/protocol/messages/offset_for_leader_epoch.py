@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (key 23): tells where a leader epoch ends in the log.
+"""OffsetForLeaderEpoch (key 23): where a leader epoch ends in the log.
 
 Versions:
    1: response adds leader_epoch.

@@ -1,4 +1,4 @@
-"""StopReplica (key 5): tells a broker to stop or delete replicas (from the controller).
+"""StopReplica (key 5): stops or deletes replicas of a broker (from the controller).
 
 Versions:
    1: request adds broker_epoch, topics; request drops ungrouped_partitions.

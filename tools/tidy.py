@@ -255,10 +255,12 @@ def _is_called_by_name(node: Function) -> bool:
 
 
 def message_words(source: Source) -> Iterator[Finding]:
-    """Messages and names have the words of the field."""
+    """Messages, names, docstrings and comments have the words of the field."""
     for found in (words.messages, words.names):
         for line, message in found(source.path, source.tree):
             yield source.finding(line, "words", message)
+    for line, message in words.prose(source.path, source.text):
+        yield source.finding(line, "words", message)
 
 
 def module_docstring(source: Source) -> Iterator[Finding]:

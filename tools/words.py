@@ -1,14 +1,17 @@
-"""Words that no page for users and no message holds, with what to write instead.
+"""Words that pages for users, messages and product code do not have, with what to write instead.
 
 Readers search for the words of the field, and those of another first language know them. Pages for
 users name no tests either. Messages are the texts in code that are no docstrings: log lines,
-errors, help of metrics, settings and commands. `tools.tidy` runs this.
+errors, help of metrics, settings and commands. Product code has the words of messages in its
+docstrings, its comments and the names that it defines. `tools.tidy` runs this.
 """
 
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Final
@@ -44,6 +47,22 @@ OLD_NAMES: Final = {
     "upkeep": "background_tasks",
 }
 """Parts of names that were replaced by Kafka's."""
+IN_PRODUCT: Final = {
+    "anew": "again, or the present tense",
+    "hear": "notify, receive",
+    "heard": "notified, received",
+    "hears": "is notified, receives",
+    "nobody": "no client, no broker, no replica",
+    "somebody": "the client, the user, the other broker",
+    "tell": "send, report, notify, distinguish",
+    "telling": "sending, reporting",
+    "tells": "sends, reports, notifies, says",
+    "told": "sent, reported; of a name: what it holds",
+    "whoever": "the client, broker or caller",
+    "whom": "which broker, which client, whose",
+}
+"""Words that docstrings, comments and names of product code once had, and never get again."""
+PRODUCT: Final = ("broker-image/src/", "operator/src/", "libs/", "pipelines/src/")
 MESSAGES_IN: Final = ("broker-image/src/", "operator/src/", "libs/", "benchmarks/")
 FOR_DEVELOPERS: Final = (
     "docs/adr/",
@@ -56,6 +75,7 @@ NAMES_TESTS: Final = ("docs/security.md", "README.md", "SECURITY.md")
 
 _WORD: Final = re.compile(rf"\b({'|'.join(INSTEAD)})\b", re.IGNORECASE)
 _IN_MESSAGE: Final = re.compile(rf"\b({'|'.join(IN_MESSAGES)})\b", re.IGNORECASE)
+_IN_PRODUCT: Final = re.compile(rf"\b({'|'.join(IN_PRODUCT)})\b(?! apart)", re.IGNORECASE)
 _CODE: Final = re.compile(r"`[^`]*`|\(#[^)]*\)")
 _TEST: Final = re.compile(r"\btests/[a-z_]+|\btest_[a-z_]+\.py")
 
@@ -91,8 +111,23 @@ def messages(path: PurePosixPath, tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, f"{found[0]!r}: write {IN_MESSAGES[found[0].lower()]}"
 
 
+def prose(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
+    """Line and message of each word that docstrings and comments of product code do not have."""
+    if not str(path).startswith(PRODUCT):
+        return
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in (tokenize.COMMENT, tokenize.STRING):
+            continue
+        if token.type == tokenize.STRING and not token.string.endswith('"""'):
+            continue
+        for number, line in enumerate(token.string.splitlines(), start=token.start[0]):
+            for found in _IN_PRODUCT.finditer(_CODE.sub("", line)):
+                yield number, f"{found[0]!r}: write {IN_PRODUCT[found[0].lower()]}"
+
+
 def names(path: PurePosixPath, tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Line and message of each definition whose name has a part that was replaced."""
+    old = OLD_NAMES | IN_PRODUCT if str(path).startswith(PRODUCT) else OLD_NAMES
     for node in ast.walk(tree):
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
@@ -101,13 +136,15 @@ def names(path: PurePosixPath, tree: ast.AST) -> Iterator[tuple[int, str]]:
                 name = re.sub("(?<=[a-z])(?=[A-Z])", "_", name)
             case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
                 pass
+            case ast.arg(arg=name):
+                pass
             case _:
                 continue
         for part in name.lower().split("_"):
-            if part in OLD_NAMES:
-                yield node.lineno, f"{name}: say {OLD_NAMES[part]}"
-    if path.stem in OLD_NAMES:
-        yield 1, f"{path.name}: say {OLD_NAMES[path.stem]}"
+            if part in old:
+                yield node.lineno, f"{name}: say {old[part]}"
+    if path.stem in old:
+        yield 1, f"{path.name}: say {old[path.stem]}"
 
 
 def _is_for_users(name: str) -> bool:

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tools.words import findings, messages, names
+from tools.words import findings, messages, names, prose
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_words_of_a_page(path: str, text: str, lines: list[int]) -> None:
     ],
 )
 def test_words_of_messages(path: str, code: str, lines: list[int]) -> None:
-    """Names and docstrings are not looked at."""
+    """Names and docstrings have rules of their own."""
     found = messages(PurePosixPath(path), ast.parse(code))
     assert [line for line, _ in found] == lines
 
@@ -55,9 +55,26 @@ def test_words_of_messages(path: str, code: str, lines: list[int]) -> None:
         ("libs/kafka/src/a.py", "class TheReign: pass\nself.upkeep = reign = 1", [1, 2, 2]),
         ("libs/kafka/src/a.py", "def foreign(): upkeep()", []),
         ("libs/kafka/src/departures.py", "", [1]),
+        ("libs/kafka/src/a.py", "told = 1\ndef f(tell, _heard_ms): untold()", [1, 2, 2]),
+        ("tests/a.py", "told = 1", []),
     ],
 )
 def test_names_that_do_not_come_back(path: str, code: str, lines: list[int]) -> None:
     """Where they are defined, and in parts."""
     found = names(PurePosixPath(path), ast.parse(code))
     assert sorted(line for line, _ in found) == lines
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "lines"),
+    [
+        ("operator/src/a.py", '"""What nobody\nis told."""', [1, 2]),
+        ("operator/src/a.py", "x = 1  # Whoever reads it.", [1]),
+        ("operator/src/a.py", '"""What `told` holds; cannot be told apart."""', []),
+        ("operator/src/a.py", "x = 'told'", []),
+        ("tests/a.py", "x = 1  # Whoever reads it.", []),
+    ],
+)
+def test_words_of_product_code(path: str, code: str, lines: list[int]) -> None:
+    """Docstrings and comments, line by line."""
+    assert [line for line, _ in prose(PurePosixPath(path), code)] == lines

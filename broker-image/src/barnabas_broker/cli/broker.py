@@ -219,7 +219,7 @@ def default_data_directory(given: Mapping[str, str]) -> str | None:
     """
     if "log.dirs" in given or "log.dir" in given:
         return None
-    # Late: a broker that is told its data directory starts without it.
+    # Late: a broker with a given data directory starts without it.
     from barnabas_broker.cli.local_clusters import state_home
 
     try:

@@ -301,7 +301,7 @@ def chosen_connection(
     assignments: Sequence[str],
     timeout_s: float,
 ) -> Connection:
-    """What the values of the options mean together; `source` tells where each is from.
+    """What the values of the options mean together; `source` says where each is from.
 
     Raises InputError.
     """

@@ -141,8 +141,8 @@ def read_file(
     except ManifestError as error:
         raise ManifestError([f"{path}: {problem}" for problem in error.problems]) from error
     given = [each.document for each in placed]
-    told = notes(manifest.cluster, manifest.pipelines, given, secure=secure)
-    return replace(manifest, notes=tuple(told))
+    noted = notes(manifest.cluster, manifest.pipelines, given, secure=secure)
+    return replace(manifest, notes=tuple(noted))
 
 
 def completed(document: Any, recorded: Recorded = lambda _: None, *, secure: bool = False) -> Any:

@@ -83,7 +83,7 @@ def installed() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Where the brokers are for a pipeline, and the files of the user as whom it connects."""
+    """Where the brokers are for a pipeline, and the files of its user."""
 
     bootstrap: str
     user: Path | None = None

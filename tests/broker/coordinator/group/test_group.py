@@ -75,18 +75,18 @@ def test_what_all_members_tell_is_counted_as_they_come_change_and_go() -> None:
     """Whether there is room for one more is known without a look at the others."""
     group = group_of(("a", "b"), ("a",), ("a", "c"), metadata=b"something")
 
-    def told() -> int:
-        return sum(member.told_bytes for member in group.members.values())
+    def counted() -> int:
+        return sum(member.metadata_bytes for member in group.members.values())
 
-    assert group.told_bytes == told() > 0
+    assert group.metadata_bytes == counted() > 0
     group.adapt(group.members["m1"], (("a", bytes(1000)), ("d", b"")))
-    assert group.told_bytes == told() > 1000
+    assert group.metadata_bytes == counted() > 1000
     group.replace_static("m0", "m3")
     group.remove("m1")
-    assert group.told_bytes == told() < 1000
+    assert group.metadata_bytes == counted() < 1000
     group.remove("m2")
     group.remove("m3")
-    assert group.told_bytes == 0
+    assert group.metadata_bytes == 0
 
 
 def test_the_slowest_member_sets_the_rebalance_timeout() -> None:

@@ -45,6 +45,7 @@ class Group:
         "id",
         "leader_id",
         "members",
+        "metadata_bytes",
         "newcomer",
         "offsets",
         "pending",
@@ -55,14 +56,13 @@ class Group:
         "state",
         "state_since_ms",
         "static",
-        "told_bytes",
         "unsynced",
     )
 
     def __init__(self, group_id: str, *, now_ms: int, whole: Account | None = None) -> None:
         """`whole` is the account that the memory of this group is part of."""
         self.account = Account(whole, GROUP_BYTES + len(group_id))
-        self.told_bytes = 0
+        self.metadata_bytes = 0
         """Bytes of metadata of all members."""
         # A member that had not joined when that was last asked: while it has not, none of the
         # others has to be checked.
@@ -198,18 +198,18 @@ class Group:
 
     def weigh(self, member: Member) -> None:
         """Count what a member takes; to be called when it has changed."""
-        bytes_now, told = member.memory_bytes, member.told_bytes
+        bytes_now, metadata_bytes = member.memory_bytes, member.metadata_bytes
         self.account.add(bytes_now - member.counted)
-        self.told_bytes += told - member.told
-        member.counted, member.told = bytes_now, told
+        self.metadata_bytes += metadata_bytes - member.metadata_counted
+        member.counted, member.metadata_counted = bytes_now, metadata_bytes
         assert bytes_now > 0, violated("a member takes memory")
 
     def _unweigh(self, member: Member) -> None:
         assert member.counted >= 0, violated("memory is given back once")
         self.account.add(-member.counted)
-        self.told_bytes -= member.told
-        member.counted = member.told = 0
-        assert self.told_bytes >= 0, violated("the metadata of members is counted once")
+        self.metadata_bytes -= member.metadata_counted
+        member.counted = member.metadata_counted = 0
+        assert self.metadata_bytes >= 0, violated("the metadata of members is counted once")
 
     def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode | None:
         """Why a client does not speak for a member: fenced, or unknown; None if it does."""

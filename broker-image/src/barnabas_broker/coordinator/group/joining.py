@@ -128,7 +128,7 @@ class Joining:
         if join.metadata_size <= limits.members_bytes_max // limits.members_max:
             return True
         known = group.members.get(join.request.member_id)
-        size = group.told_bytes - (0 if known is None else known.told)
+        size = group.metadata_bytes - (0 if known is None else known.metadata_counted)
         promised = sum(map(len, group.pending))
         return size + promised + join.metadata_size <= limits.members_bytes_max
 

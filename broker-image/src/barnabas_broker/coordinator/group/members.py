@@ -41,8 +41,8 @@ class Member:
 
     `joining` and `syncing` are the parked requests of this member. `is_new` is true from a
     member's first join until that is answered: it cannot send heartbeats yet.
-    `counted` is what the account of its group has of its bytes, `told` what its group has counted
-    of what it tells about itself.
+    `counted` is what the account of its group has of its bytes, `metadata_counted` what its group
+    has counted of its metadata.
     """
 
     id: str
@@ -56,7 +56,7 @@ class Member:
     joining: Waiter | None = field(default=None)
     syncing: Waiter | None = field(default=None)
     counted: int = 0
-    told: int = 0
+    metadata_counted: int = 0
 
     @property
     def is_static(self) -> bool:
@@ -64,9 +64,9 @@ class Member:
         return self.instance_id is not None
 
     @property
-    def told_bytes(self) -> int:
-        """How much it tells about itself."""
-        return told_bytes(self.client, self.instance_id, self.protocols)
+    def metadata_bytes(self) -> int:
+        """Bytes of its metadata."""
+        return metadata_size(self.client, self.instance_id, self.protocols)
 
     @property
     def memory_bytes(self) -> int:

@@ -98,7 +98,7 @@ class Member:
             say(f"restarting {self.name}: the ports of the ensemble have changed")
             end(files, name=self.name, timeout_s=timeout_s)
         elif entry is not None:
-            say(processes.told_end(self.name, files.log))
+            say(processes.exit_message(self.name, files.log))
         processes.write_atomically(files.settings, text)
         files.directory.joinpath("log4j.properties").write_text(LOG4J)
         command = [

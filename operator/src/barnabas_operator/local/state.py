@@ -159,10 +159,10 @@ class StateDirectory:
         """The record; None if there is none. Raises LocalError."""
         path = self.path / _RECORD
         try:
-            told = json.loads(path.read_text())
-            version = told["version"]
+            document = json.loads(path.read_text())
+            version = document["version"]
             if version in (VERSION, SECURED_VERSION):
-                return _record(told)
+                return _record(document)
         except FileNotFoundError:
             self._check_strangers()
             return None
@@ -178,7 +178,7 @@ class StateDirectory:
     def save(self, record: Record) -> None:
         """Write the record in one step."""
         secured = record.security is Security.SECURED
-        told = {
+        document = {
             "version": SECURED_VERSION if secured else VERSION,
             "cluster": record.cluster,
             "file": record.file,

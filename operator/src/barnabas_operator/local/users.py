@@ -225,7 +225,7 @@ class _Files:
 
 
 def _with_statuses(manifest: Manifest, record: Record, state: StateDirectory) -> Sequence[User]:
-    """The users with the statuses of the last time: they tell which were created or adopted.
+    """The users with the statuses of the last time: they show which were created or adopted.
 
     Where the record was lost the files of clients do: only a user that is managed has them.
     """

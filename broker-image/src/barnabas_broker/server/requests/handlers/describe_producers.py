@@ -24,7 +24,7 @@ from barnabas_kafka.protocol.registry import ApiKey, VersionRange
 def handle(
     request: DescribeProducersRequest, call: RequestContext
 ) -> Work[DescribeProducersResponse]:
-    """Answer once for each partition of which there is a replica here, whoever leads it."""
+    """Answer once for each partition with a replica here, leader or follower."""
     asked: dict[str, dict[int, None]] = {}
     for topic in request.topics:
         asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))

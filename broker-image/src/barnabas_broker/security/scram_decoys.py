@@ -3,7 +3,7 @@
 They are in the manner of a user that exists: as many iterations, a salt as long and of the same
 characters. And they stay the same on all brokers and over restarts, as those of a user do: they are
 derived from the stored credential of the user next to the name on a ring of hashes, so that another
-user changes them for few names. Whoever compares answers learns of no name whether it is a user's.
+user changes them for few names. A client that compares answers learns of no name whether it is a user's.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ JAVA_DIGITS: Final = b"0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class Decoy(NamedTuple):
-    """What a client is told of a user."""
+    """The salt and iterations in the response for an unknown user."""
 
     salt: bytes
     iterations: int

@@ -242,7 +242,7 @@ def group_write_error(code: ErrorCode) -> ErrorCode:
 def consumer_group_write_error(code: ErrorCode) -> ErrorCode:
     """The same for members of the consumer protocol (`CoordinatorOperationExceptionHelper`).
 
-    It has no rebalance in progress: a client that is told of one gives up for good.
+    It has no rebalance in progress: a client that sees one gives up for good.
     """
     if code is ErrorCode.REQUEST_TIMED_OUT:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -349,7 +349,7 @@ class Session(asyncio.BufferedProtocol):
             self._shared.burst.join(self)
             return True
         self._flush()
-        if self._is_blocked() and not (self._hears() or self._transport.is_closing()):
+        if self._is_blocked() and not (self._reads() or self._transport.is_closing()):
             self._pause()
         return True
 
@@ -389,7 +389,7 @@ class Session(asyncio.BufferedProtocol):
             self._memory.progressed(self, self._loop.time())
         else:
             self._keep(view[position:])
-        if self._is_blocked() and not self._hears():
+        if self._is_blocked() and not self._reads():
             self._pause()
 
     def _keep(self, rest: memoryview) -> None:
@@ -589,10 +589,10 @@ class Session(asyncio.BufferedProtocol):
         )
 
     def _listen(self) -> None:
-        if self._hears():
+        if self._reads():
             self._read_on()
 
-    def _hears(self) -> bool:
+    def _reads(self) -> bool:
         """Whether reading goes on behind the request that is waited for.
 
         A follower's word hurries its fetch. Who waits for the others of its group says nothing
@@ -655,7 +655,7 @@ class Session(asyncio.BufferedProtocol):
 
     def _resume(self) -> None:
         """Go on after a wait: first with what was received meanwhile, then with the socket."""
-        if (self._is_blocked() and not self._hears()) or self._transport.is_closing():
+        if (self._is_blocked() and not self._reads()) or self._transport.is_closing():
             return
         if self._kept is not None:
             if self._begun or self._filled >= self._needed:
@@ -663,7 +663,7 @@ class Session(asyncio.BufferedProtocol):
                 self._serve_frames(memoryview(self._kept)[self._begun : self._filled])
             else:
                 self._grow()
-            if self._is_blocked() and not self._hears():
+            if self._is_blocked() and not self._reads():
                 return
         self._read_on()
 

@@ -333,7 +333,7 @@ class ControllerChannelManager:
             return
         channel.acknowledged, channel.failed_in_a_row = view, 0
         channel.failure.over()
-        self._told.set()
+        self._acknowledgement.set()
         if view.deleting:
             try:
                 await self._report(registration.id, view, refused)

@@ -63,7 +63,7 @@ def handle(
         return refused_beat(error)
     return then(
         answer,
-        lambda told: told,
+        lambda response: response,
         lambda error: refused_beat(KafkaError(consumer_group_write_error(error.code))),
     )
 

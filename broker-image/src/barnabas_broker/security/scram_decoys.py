@@ -3,7 +3,7 @@
 They are in the manner of a user that exists: as many iterations, a salt as long and of the same
 characters. And they stay the same on all brokers and over restarts, as those of a user do: they are
 derived from the stored credential of the user next to the name on a ring of hashes, so that another
-user changes them for few names. A client that compares answers learns of no name whether it is a user's.
+user changes them for few names. Answers do not show which names are users.
 """
 
 import hashlib

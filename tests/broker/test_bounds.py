@@ -65,6 +65,7 @@ NOT_OF_CLIENTS: Final = {
     "Plan.entries": "of one request",
     "Session.targets": "bounded by the cache of sessions",
     "ConnectionQuotas.of_listener": "settings",
+    "ListenerSecurity._decoys": "mechanisms in the code",
     "ConnectionQuotas._rates": "settings",
     "Background.down": "names of tasks in the code",
     "Background.failures": "names of tasks in the code",

@@ -534,7 +534,8 @@ class Controller:
         except KafkaError as error:
             return [answer.unless_failed(error) for answer in answers]
         known = [name for name in known if name not in refused]
-        _log.info("Deleting topics: topics=%s principal=%s", ", ".join(known), principal)
+        if known:
+            _log.info("Deleting topics: topics=%s principal=%s", ", ".join(known), principal)
         return [answer.unless_among(refused) for answer in answers]
 
     def create_partitions(

@@ -11,7 +11,7 @@ from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.server.background.leader_balance import LeaderBalance
 from barnabas_broker.server.control.controller_thread import ControllerThread
 from barnabas_kafka.errors import ErrorCode, KafkaError
-from tests.broker.controller.ensemble import NOW_MS, Cluster
+from tests.broker.controller.ensemble import NOW_MS, Cluster, Lost
 
 
 def led_elsewhere(settings: dict[str, str] | None = None) -> Cluster:
@@ -89,3 +89,23 @@ def test_a_look_that_fails_is_not_the_last(
     asyncio.run(story())
     assert str(error) in caplog.text
     assert cluster.active_controller.image.topics["t"].partitions[0].leader == 2
+
+
+def test_an_ensemble_that_does_not_answer_postpones_it(caplog: pytest.LogCaptureFixture) -> None:
+    """No task has failed then: what keeps the connection says what is wrong."""
+    cluster = led_elsewhere()
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        thread = ControllerThread(cluster.controllers[1], loop=loop, clock_ms=lambda: NOW_MS)
+        balance = LeaderBalance(thread, lambda: NOW_MS)
+        cluster.stores[1].losses.append(Lost.REQUEST)
+        try:
+            assert await balance.look() == 0
+            assert await balance.look() == 1
+        finally:
+            await thread.stop()
+
+    with caplog.at_level("INFO"):
+        asyncio.run(story())
+    assert "election postponed: UNKNOWN_SERVER_ERROR: the connection was lost" in caplog.text

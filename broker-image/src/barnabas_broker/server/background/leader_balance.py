@@ -6,13 +6,18 @@ nothing; without this, or an operator's election request, the others would lead 
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable
 
 from barnabas_broker.controller.controller import Controller
 from barnabas_broker.controller.events import AutoPreferredReplicaLeaderElection
 from barnabas_broker.server.control.controller_thread import ControllerThread
 from barnabas_broker.server.process.supervised_tasks import background
+from barnabas_broker.zk.store import CoordinationError
+from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.settings import broker as keys
+
+log = logging.getLogger(__name__)
 
 
 class LeaderBalance:
@@ -47,7 +52,12 @@ class LeaderBalance:
             event = AutoPreferredReplicaLeaderElection(share)
             return int(controller.active.process(event, now_ms=self._now_ms()))
 
-        return await self._controller.run(balance)
+        try:
+            return await self._controller.run(balance)
+        except (CoordinationError, KafkaError) as error:
+            # ZooKeeper does not answer, or another controller has followed: no fault of this task.
+            log.info("Automatic preferred leader election postponed: %s", error)
+            return 0
 
     def _pause_s(self) -> float:
         return float(self._controller.settings[keys.LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS])

@@ -51,7 +51,10 @@ async def _bumped(request: End, call: RequestContext) -> EndTxnResponse:
     try:
         granted = await call.broker.transactions.end_with_bump(request)
     except CoordinationError as error:
-        log.warning("No producer id allocated: transactional.id=%s %s", call.client_host, error)
+        log.warning(
+            "No producer id allocated: client=%s transactional.id=%s %s",
+            call.client_host, request.transactional_id, error,
+        )  # fmt: skip
         return EndTxnResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     except KafkaError as error:
         return EndTxnResponse(error_code=write_error(error.code))

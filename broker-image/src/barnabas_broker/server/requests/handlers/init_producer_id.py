@@ -48,7 +48,7 @@ async def _granted(call: RequestContext) -> InitProducerIdResponse:
     try:
         producer_id = await call.broker.producer_ids.next(call.now_ms)
     except CoordinationError as error:
-        return _no_id(call, error)
+        return _no_id(call, None, error)
     return InitProducerIdResponse(producer_id=producer_id)
 
 
@@ -56,7 +56,7 @@ async def _initialised(asked: Initialisation, call: RequestContext) -> InitProdu
     try:
         granted = await call.broker.transactions.initialise(asked)
     except CoordinationError as error:
-        return _no_id(call, error)
+        return _no_id(call, asked.transactional_id, error)
     except KafkaError as error:
         return _refused(write_error(error.code))
     if granted.code is ErrorCode.PRODUCER_FENCED and call.version < FENCED_SINCE:
@@ -67,8 +67,13 @@ async def _initialised(asked: Initialisation, call: RequestContext) -> InitProdu
     )
 
 
-def _no_id(call: RequestContext, error: CoordinationError) -> InitProducerIdResponse:
-    log.warning("No producer id allocated: transactional.id=%s %s", call.client_host, error)
+def _no_id(
+    call: RequestContext, transactional_id: str | None, error: CoordinationError
+) -> InitProducerIdResponse:
+    log.warning(
+        "No producer id allocated: client=%s transactional.id=%s %s",
+        call.client_host, transactional_id, error,
+    )  # fmt: skip
     # What producers try again after (KIP-730 answers it, too).
     return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 

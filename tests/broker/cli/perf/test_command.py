@@ -6,6 +6,10 @@ import pytest
 
 from barnabas_broker.testing import Broker
 from tests.broker.cli.conftest import Run, run_command
+from tests.waiting import seconds
+
+TO_JOIN_A_GROUP = 2.0
+"""Seconds of an idle machine that are more than enough; also the time in which nothing comes."""
 
 
 @pytest.mark.kafka_topic(partitions=2)
@@ -35,8 +39,8 @@ def test_the_text_has_figures_and_a_histogram(run: Run, kafka_topic: str) -> Non
 def test_too_few_records_are_told(run: Run, kafka_topic: str) -> None:
     """It does not wait for ever, and says what it got."""
     run("perf", "produce", kafka_topic, "--records", "10")
-    outcome = run("perf", "consume", kafka_topic, "--records", "20", "--idle-timeout", "0.5",
-                  fails=1)  # fmt: skip
+    outcome = run("perf", "consume", kafka_topic, "--records", "20",
+                  "--idle-timeout", str(seconds(TO_JOIN_A_GROUP)), fails=1)  # fmt: skip
     assert "10 of 20 records came" in outcome.stderr
 
 

@@ -68,7 +68,7 @@ def records_elsewhere(side: Side) -> None:
     for topic, partition in PARTITIONS:
         for acks in (-1, 1):
             request = produce(topic, some_batch(), acks=acks, partition=partition)
-            side.ask_all(f"{topic}-{partition}, acks {acks}", request, (3, 7, 9))
+            side.ask_all(f"{topic}-{partition}, acks {acks}", request, (3, 7, 9, 10))
         entry = DeleteRecordsPartition(partition_index=partition, offset=0)
         topics = [DeleteRecordsTopic(name=topic, partitions=[entry])]
         deletion = DeleteRecordsRequest(topics=topics, timeout_ms=60_000)
@@ -86,6 +86,11 @@ def fetches_elsewhere(side: Side) -> None:
         side.ask(
             f"{topic}-{partition}, a rack", fetching(topic, partition=partition, rack_id="r"), 12
         )
+    for topic in REPLICAS:
+        for epoch in (-1, 0, 9):
+            request = fetching(topic, current_leader_epoch=epoch)
+            request.topics[0].topic_id = side.id_of(topic)
+            side.ask_all(f"{topic} by its id, epoch {epoch}", request, (15, 16, 17))
 
 
 def offsets_elsewhere(side: Side) -> None:

@@ -25,6 +25,7 @@ from barnabas_broker.replica.fetch_session import (
 from barnabas_broker.replica.partition import READ_COMMITTED, Partition
 from barnabas_broker.server.process.cooperative_scheduler import Work
 from barnabas_broker.server.requests import follower_fetches
+from barnabas_broker.server.requests.current_leaders import CurrentLeaders
 from barnabas_broker.server.requests.fast.fetch import serve as serve_fast
 from barnabas_broker.server.requests.fetch_checks import may_read, most_bytes, readable
 from barnabas_broker.server.requests.fetch_conversion import (
@@ -42,7 +43,7 @@ from barnabas_broker.server.requests.fetch_sessions import (
 from barnabas_broker.server.requests.handler import Handler
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode, KafkaError
-from barnabas_kafka.ids import ZERO_UUID
+from barnabas_kafka.ids import ZERO_UUID, TopicPartition
 from barnabas_kafka.protocol import codec
 from barnabas_kafka.protocol.codec import parts_length
 from barnabas_kafka.protocol.messages.fetch import (
@@ -51,12 +52,19 @@ from barnabas_kafka.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
 )
 from barnabas_kafka.protocol.registry import ApiKey, VersionRange
 
 FIRST_WITH_HARD_RULES: Final = 3
 """Before this version a response never exceeds its limits, even if that means no progress."""
+
+LEADERS_SINCE: Final = 16
+"""From this version on a client learns who leads a partition that is not led here (KIP-951)."""
+
+MOVED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 SIZE_BYTES: Final = 4
 """The size in front of a response."""
@@ -254,6 +262,7 @@ class _Fetch:
         if call.usage is not None and not call.usage.fetched(self._response_size(found)):
             return self._throttled(call.usage.throttle_ms)
         responses: list[FetchableTopicResponse] = []
+        leaders = CurrentLeaders(call, NodeEndpoint)
         for key, target, data, partition in found.answers:
             yield
             last_sent = (data.high_watermark, data.log_start_offset)
@@ -261,6 +270,7 @@ class _Fetch:
             has_records = size > 0
             if data.error_code:
                 _note_refusal(call, target.topic, data)
+                _name_leader(call, leaders, target, data)
             elif partition is not None:
                 partition.traffic.fetches += 1
                 partition.traffic.bytes_out += size
@@ -275,7 +285,11 @@ class _Fetch:
             gather(responses, key, target, data)
             if session is not None and has_records:
                 session.move_to_end(key)
-        return FetchResponse(session_id=self._context.session_id, responses=responses)
+        return FetchResponse(
+            session_id=self._context.session_id,
+            responses=responses,
+            node_endpoints=leaders.endpoints,
+        )
 
     def _response_size(self, found: _Read) -> int:
         """How large the response will be (Kafka's `FetchResponse.sizeOf`); nothing is changed."""
@@ -394,6 +408,18 @@ def _note_refusal(call: RequestContext, topic: str, data: PartitionData) -> None
     if traffic is not None:  # Only topics that exist are counted: names are the client's to invent.
         traffic.fetches += 1
         traffic.fetches_failed += 1
+
+
+def _name_leader(
+    call: RequestContext,
+    leaders: CurrentLeaders[NodeEndpoint],
+    target: Target,
+    data: PartitionData,
+) -> None:
+    """Say who leads a partition, where the client has another broker or epoch for it."""
+    if data.error_code in MOVED and call.version >= LEADERS_SINCE:
+        leader, epoch = leaders.of(TopicPartition(target.topic, target.partition))
+        data.current_leader = LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
 
 
 def _must_be_sent(data: PartitionData) -> bool:

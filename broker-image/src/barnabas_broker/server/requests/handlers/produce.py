@@ -42,6 +42,7 @@ from barnabas_broker.server.requests.add_partitions_to_txn_manager import (
     verify,
     verify_joined,
 )
+from barnabas_broker.server.requests.current_leaders import CurrentLeaders
 from barnabas_broker.server.requests.fast.produce import serve as serve_fast
 from barnabas_broker.server.requests.fast.produce_runs import serve_run
 from barnabas_broker.server.requests.handler import Handler, UnanswerableError
@@ -56,6 +57,8 @@ from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import NO_OFFSET, TopicPartition
 from barnabas_kafka.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -72,6 +75,9 @@ from barnabas_kafka.records.batch import (
     BatchHeader,
 )
 
+LEADERS_SINCE: Final = 10
+"""From this version on a producer learns who leads a partition that is not led here (KIP-951)."""
+
 ABORTABLE_SINCE: Final = 11
 """From this version on a producer learns that its transaction can be aborted (KIP-890)."""
 
@@ -83,17 +89,29 @@ JOINS_SINCE: Final = 12
 class _Course:
     """How far one request has come."""
 
+    call: RequestContext
     answers: list[PartitionProduceResponse]
     uncounted: list[Uncounted] = field(default_factory=list)
     unjoined: Refused = field(default_factory=dict)
     allowed: dict[str, bool] = field(default_factory=dict)
+    leaders: CurrentLeaders[NodeEndpoint] = field(init=False)
 
-    def allows(self, call: RequestContext, topic: str) -> bool:
+    def __post_init__(self) -> None:
+        self.leaders = CurrentLeaders(self.call, NodeEndpoint)
+
+    def allows(self, topic: str) -> bool:
         """Whether the caller may write to a topic; asked, and audited, once."""
         found = self.allowed.get(topic)
         if found is None:
-            found = self.allowed[topic] = may_write(call, topic)
+            found = self.allowed[topic] = may_write(self.call, topic)
         return found
+
+    def name_leader(self, tp: TopicPartition, answer: PartitionProduceResponse) -> None:
+        """Say who leads a partition, where the answer is that this broker does not."""
+        moved = answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if moved and self.call.version >= LEADERS_SINCE:
+            leader, epoch = self.leaders.of(tp)
+            answer.current_leader = LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
 
 
 def handle(request: ProduceRequest, call: RequestContext) -> ProduceResponse | Future[Any] | None:
@@ -105,9 +123,10 @@ def handle(request: ProduceRequest, call: RequestContext) -> ProduceResponse | F
     error = _refusal(request, call) if _has_transactional_records(request) else None
     if error is not None:
         partitions = [data for topic in request.topic_data for data in topic.partition_data]
-        course = _Course([_refused(data, error) for data in partitions])
+        course = _Course(call, [_refused(data, error) for data in partitions])
         return _response(request, call, course)
     course = _Course(  # The first partitions may be done already.
+        call,
         [
             PartitionProduceResponse(
                 index=index,
@@ -116,7 +135,7 @@ def handle(request: ProduceRequest, call: RequestContext) -> ProduceResponse | F
                 log_start_offset=start,
             )
             for index, base, append_time, start in call.served
-        ]
+        ],
     )
     if call.refused is not None:
         partitions = [data for topic in request.topic_data for data in topic.partition_data]
@@ -137,7 +156,7 @@ def _append_rest(
     done = len(answers)
     began = 0.0
     for topic in request.topic_data:
-        allowed = course.allows(call, topic.name)
+        allowed = course.allows(topic.name)
         for data in topic.partition_data:
             if done:
                 done -= 1
@@ -169,6 +188,7 @@ def _response(
         for data, answer in zip(topic.partition_data, of_topic, strict=True):
             if answer.error_code:
                 failed = answer.error_code
+                course.name_leader(TopicPartition(topic.name, data.index), answer)
                 _note_refusal(call, topic.name, data, ErrorCode(failed))
         responses.append(TopicProduceResponse(name=topic.name, partition_responses=of_topic))
     if request.acks == 0:
@@ -176,7 +196,7 @@ def _response(
             reason = ErrorCode(failed).name
             raise UnanswerableError(f"a produce request with acks=0 failed with {reason}")
         return None
-    response = ProduceResponse(responses=responses)
+    response = ProduceResponse(responses=responses, node_endpoints=course.leaders.endpoints)
     if not uncounted:
         return response
     call.request = None  # Its records are views of a buffer that is needed for the next.
@@ -251,7 +271,7 @@ async def _append_slowly(
     course: _Course,
     found: Callable[[], ValidatedBatches] | None,
 ) -> PartitionProduceResponse:
-    allowed = course.allows(call, topic)
+    allowed = course.allows(topic)
     append = partial(_append, request, call, topic, data, allowed=allowed, course=course)
     for _ in range(ASKED_AT_MOST):
         try:
@@ -356,7 +376,7 @@ def _append(
         log_start_offset=info.log_start_offset,
     )
     if info.last_offset >= partition.log.high_watermark and request.acks:
-        _await(partition, info.last_offset + 1, request.acks, answer, course.uncounted)
+        _await(partition, info.last_offset + 1, request.acks, answer, course)
     return answer
 
 
@@ -474,21 +494,25 @@ def _await(
     end: int,
     acks: int,
     answer: PartitionProduceResponse,
-    uncounted: list[Uncounted],
+    course: _Course,
 ) -> None:
     """Have an answer wait for its records, unless these `acks` are content already."""
     epoch = partition.leader_epoch
     code = partition.verdict(end, acks=acks, leader_epoch=epoch)
     if code is None:
-        uncounted.append(Uncounted(partition, end, epoch, partial(_complete, answer)))
+        complete = partial(_complete, course, partition.tp, answer)
+        course.uncounted.append(Uncounted(partition, end, epoch, complete))
     else:
-        _complete(answer, code)
+        _complete(course, partition.tp, answer, code)
 
 
-def _complete(answer: PartitionProduceResponse, code: ErrorCode) -> None:
+def _complete(
+    course: _Course, tp: TopicPartition, answer: PartitionProduceResponse, code: ErrorCode
+) -> None:
     if code:
         answer.error_code = code
         answer.base_offset = NO_OFFSET
+        course.name_leader(tp, answer)
 
 
 def _refused(data: PartitionProduceData, error: KafkaError) -> PartitionProduceResponse:

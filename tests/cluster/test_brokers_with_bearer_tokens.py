@@ -224,6 +224,8 @@ def cluster(tmp_path: Path) -> Iterator[Bearing]:
             allow(started, ResourceType.TOPIC, "t", AclOperation.ALL)
             allow(started, ResourceType.GROUP, "reader", AclOperation.READ)
             started.create("t")
+            # Each broker leads a partition that the others follow: all have connections in use.
+            started.create("led-by-each", len(started.brokers))
             yield started
     finally:
         provider.close()

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from base64 import b64decode
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from e2e import images
+from e2e import images, users
 from e2e.cluster import Cluster
-from e2e.quickstart import FIXTURES, MAIN, RELEASE
+from e2e.leaks import leaks, secret_values
+from e2e.pipeline import Pipeline
+from e2e.quickstart import FIXTURES, MAIN
 from tests.waiting import ANSWER, RUN, seconds
 
 FILE: Final = FIXTURES / "secured.yaml"
@@ -20,6 +22,7 @@ RESOURCES: Final = (
     "kafkatopic/deeds",
     "kafkauser/clerk",
     "kafkauser/visitor",
+    "kafkauser/archivist",
 )
 POD: Final = "keeper"
 # In a pod: the settings come by the standard input, for they have a password.
@@ -40,6 +43,17 @@ os._exit(0)
 """
 
 
+# In a pod: how many records the topic has.
+COUNT: Final = """
+import json, sys
+from confluent_kafka import Consumer, TopicPartition
+given, limit_s = json.load(sys.stdin), float(sys.argv[1])
+consumer = Consumer({**given, "group.id": "none", "log_level": 0})
+found = consumer.list_topics("deeds", timeout=limit_s).topics["deeds"].partitions
+ends = (consumer.get_watermark_offsets(TopicPartition("deeds", number), timeout=limit_s)
+        for number in found)
+print(sum(high - low for low, high in ends))
+"""
 # In a pod: what a member answers over TLS to a client without a certificate, if it does.
 UNKNOWN: Final = """
 import socket, ssl, sys
@@ -55,8 +69,6 @@ except OSError:
     print("refused")
 """
 LEVEL: Final = "pod-security.kubernetes.io/enforce"
-# Shorter texts than this are no secrets, but names and settings.
-SHORTEST: Final = 16
 
 
 @pytest.fixture(scope="module")
@@ -79,14 +91,17 @@ def vault(operator: Cluster) -> Iterator[Cluster]:
 
 def settings(cluster: Cluster, user: str) -> dict[str, Any]:
     """What librdkafka is given of a user's Secret."""
-    text = cluster.kubectl("get", "secret", user, "-n", MAIN, "-o", "json")
-    found: dict[str, Any] = json.loads(b64decode(json.loads(text)["data"]["librdkafka.json"]))
-    return found
+    return dict(users.client(cluster, user))
 
 
 def produce(cluster: Cluster, given: dict[str, Any]) -> str:
     """What becomes of a record that a pod sends with these settings."""
-    command = ("python", "-c", PROGRAM, str(seconds(ANSWER)))
+    return in_pod(cluster, PROGRAM, given)
+
+
+def in_pod(cluster: Cluster, program: str, given: dict[str, Any]) -> str:
+    """What a program in the clients' pod prints; its settings may have a password."""
+    command = ("python", "-c", program, str(seconds(ANSWER)))
     arguments = ("exec", "-i", "-n", MAIN, POD, "--", *command)
     return cluster.kubectl(*arguments, stdin=json.dumps(given)).strip()
 
@@ -144,34 +159,80 @@ def test_zookeeper_is_reached_by_certificates_alone(vault: Cluster) -> None:
         assert said.strip() == "refused"
 
 
-def test_no_secret_is_found_where_secrets_are_not(vault: Cluster) -> None:
-    """Not in logs, Events, resources, ConfigMaps, nor in what pods are started with."""
-    listed = json.loads(vault.kubectl("get", "secret", "-n", MAIN, "-o", "json"))["items"]
-    names = ("vault-", "clerk", "visitor")
-    secrets = {
-        line
-        for each in listed
-        if each["metadata"]["name"].startswith(names)
-        for key, text in each["data"].items()
-        for line in hidden(key, b64decode(text))
+def apply_pipeline(cluster: Cluster, **spec: Any) -> None:
+    """Apply the pipeline, with what more its spec has."""
+    document = {
+        "apiVersion": "barnabas.io/v1alpha1",
+        "kind": "KafkaPipeline",
+        "metadata": {"name": "archive"},
+        "spec": {
+            "cluster": "vault",
+            "source": {"topics": ["deeds"]},
+            "sink": {"parquet": {"path": "/data/deeds"}},
+            "trigger": {"interval": "2s"},
+            "storage": {"size": "1Gi"},
+            **spec,
+        },
     }
-    assert len(secrets) > len(names)
-    kinds = "kafkaclusters,kafkausers,kafkatopics,configmaps,pods,statefulsets,events,services"
-    told = vault.kubectl("get", kinds, "-n", MAIN, "-o", "json")
-    pods = [*vault.names("pods", namespace=MAIN, selector="app.kubernetes.io/instance=vault")]
-    for pod in (*pods, f"deploy/{RELEASE}"):
-        told += vault.kubectl("logs", "-n", MAIN, pod, "--all-containers")
-    assert [each[:4] for each in secrets if each in told] == []
+    cluster.kubectl("apply", "-n", MAIN, "-f", "-", stdin=json.dumps(document))
 
 
-def hidden(key: str, content: bytes) -> list[str]:
-    """What of a Secret nobody else may know: passwords, tokens, lines of private keys."""
-    try:
-        text = content.decode()
-    except UnicodeDecodeError:
-        return []
-    if "PRIVATE KEY-----" in text:
-        inner = text.partition("PRIVATE KEY-----")[2].partition("-----END")[0]
-        return [line for line in inner.split() if len(line) >= SHORTEST]
-    is_one = key in ("password", "token", "admin-token", "user.password")
-    return [text] if is_one and len(text) >= SHORTEST else []
+@pytest.fixture(scope="module")
+def archive(vault: Cluster) -> Iterator[Pipeline]:
+    """A pipeline that reads as a KafkaUser, running; refused before, for it named none."""
+    apply_pipeline(vault)
+    made = Pipeline(vault, MAIN, "archive", "deeds")
+
+    def told() -> str:
+        return str(made.status().get("conditions"))
+
+    vault.wait_for(
+        "the condition UserRequired", told, until=lambda it: "UserRequired" in it,
+        namespaces=(MAIN,),
+    )  # fmt: skip
+    assert vault.get("pod", made.pod, namespace=MAIN) is None
+    apply_pipeline(vault, user="archivist")
+    vault.wait_ready("kafkapipeline/archive", namespace=MAIN, within=RUN)
+    yield made
+    vault.delete_objects("-n", MAIN, "kafkapipeline/archive")
+    vault.wait_gone("pods", namespace=MAIN, selector="barnabas.io/pipeline=archive")
+    vault.kubectl("delete", "pvc", "-n", MAIN, "-l", "barnabas.io/pipeline=archive")
+
+
+def check_landed(vault: Cluster, archive: Pipeline, directory: Path) -> None:
+    """The pipeline's files come to have each record of the topic once."""
+    count = int(in_pod(vault, COUNT, settings(vault, "archivist")))
+    archive.wait_until_landed(count)
+    records = archive.landed(directory)
+    assert list(records.values()) == [(b"", b"a deed")] * count
+
+
+def test_a_pipeline_reads_as_a_user(vault: Cluster, archive: Pipeline, tmp_path: Path) -> None:
+    """Over TLS with the password of its user, in a restricted namespace: every record, once."""
+    assert produce(vault, settings(vault, "clerk")) == "sent"
+    check_landed(vault, archive, tmp_path)
+
+
+def test_a_pipeline_takes_the_new_password_of_its_user(
+    vault: Cluster, archive: Pipeline, tmp_path: Path
+) -> None:
+    """It starts its query again by itself, in the same process, and goes on where it was."""
+    pod = vault.get("pod", archive.pod, namespace=MAIN) or {}
+    before = settings(vault, "archivist")
+    values = secret_values(vault, MAIN)
+    vault.kubectl("annotate", "kafkauser/archivist", "-n", MAIN, "barnabas.io/rotate=1")
+    assert produce(vault, settings(vault, "clerk")) == "sent"
+    vault.wait_for(
+        "a query that is started again",
+        lambda: vault.kubectl("logs", "-n", MAIN, archive.pod),
+        until=lambda log: "has changed: the query is started again" in log,
+        namespaces=(MAIN,),
+        within=RUN,
+    )
+    assert produce(vault, before) == "_AUTHENTICATION"
+    assert produce(vault, settings(vault, "clerk")) == "sent"
+    check_landed(vault, archive, tmp_path)
+    now = vault.get("pod", archive.pod, namespace=MAIN) or {}
+    assert now["metadata"]["uid"] == pod["metadata"]["uid"]
+    assert [each["restartCount"] for each in now["status"]["containerStatuses"]] == [0]
+    assert leaks(vault, values | secret_values(vault, MAIN), (MAIN,)) == []

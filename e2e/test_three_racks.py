@@ -9,14 +9,17 @@ from contextlib import suppress
 
 import pytest
 from confluent_kafka.admin import AdminClient
+from prometheus_client.parser import text_string_to_metric_families
 
-from e2e import images
+from e2e import images, webhook
 from e2e.cluster import ZONES, Cluster, Json
 from e2e.commands import CommandError
+from e2e.leaks import leaks, secret_values
 from e2e.load import Load
 from e2e.quickstart import MAIN, RELEASE
 from e2e.three_racks import (
     ALL,
+    BROKERS,
     FILE,
     check,
     client,
@@ -314,3 +317,97 @@ def test_a_paused_roll_waits_and_a_single_pod_is_replaced_when_asked(three: Clus
     )
     rest = {name: uid for name, uid in ready_pods(three).items() if name != "three-broker-1"}
     assert rest == {name: uid for name, uid in old.items() if name != "three-broker-1"}
+
+
+def written(cluster: Cluster) -> dict[str, str]:
+    """The version of every object of the example, and of every Secret: it changes with a write."""
+    kinds = "statefulsets,services,configmaps,networkpolicies,poddisruptionbudgets"
+    found = {}
+    ours = "kafkaclusters,kafkatopics,kafkausers,secrets"
+    for which in ((kinds, "-l", "barnabas.io/cluster=three"), (ours,)):
+        text = cluster.kubectl("get", *which, "-n", MAIN, "-o", "json")
+        for each in json.loads(text)["items"]:
+            meta = each["metadata"]
+            found[f"{each['kind']}/{meta['name']}"] = meta["resourceVersion"]
+    return found
+
+
+def figures(cluster: Cluster) -> tuple[float, float]:
+    """The reconciliations of the example and the steps on the API server, by the operator."""
+    selector = f"app.kubernetes.io/name={RELEASE}"
+    (operator,) = cluster.list("pod", namespace=MAIN, selector=selector)
+    pod = f"/api/v1/namespaces/{MAIN}/pods/{operator['metadata']['name']}"
+    text = cluster.kubectl("get", "--raw", f"{pod}:8080/proxy/metrics")
+    samples = [each for family in text_string_to_metric_families(text) for each in family.samples]
+    reconciliations = sum(
+        each.value
+        for each in samples
+        if each.name == "barnabas_operator_reconciliations_total"
+        and each.labels["cluster"] == "three"
+    )
+    steps = [each.value for each in samples if each.name == "barnabas_operator_steps_total"]
+    return reconciliations, sum(steps)
+
+
+def test_a_sidecar_of_a_webhook_starves_no_roll_and_is_no_drift(three: Cluster) -> None:
+    """Pods get it one at a time as they are replaced, under load; after that nothing is written."""
+    before, old = read(three), ready_pods(three)
+    assert len(old) == 3
+    fewest = [len(old)]
+
+    def replaced() -> list[str]:
+        found = ready_pods(three)
+        fewest.append(len(found))
+        return [name for name, uid in found.items() if uid != old[name]]
+
+    component = {"barnabas.io/cluster": "three", "barnabas.io/component": "broker"}
+    with webhook.injecting(three, component), Load(client(three), "orders") as load:
+        more(load, three)
+        note = ("annotate", "pods", "-n", MAIN, "-l", BROKERS, "barnabas.io/manual-roll=true")
+        three.kubectl(*note)
+        three.wait_for(
+            "three new brokers that are Ready",
+            replaced,
+            until=lambda names: len(names) == 3,
+            namespaces=(MAIN,),
+            within=RUN,
+        )
+        more(load, three)
+        assert min(fewest) >= 2
+        for pod in pods(three).values():
+            assert webhook.SIDECAR in {each["name"] for each in pod["spec"]["containers"]}
+        wait_in_sync(three)
+        three.wait_for(
+            "the end of the roll",
+            lambda: (three.get("kafkacluster", "three", namespace=MAIN) or {})["status"],
+            until=lambda status: not status.get("roll"),
+            namespaces=(MAIN,),
+        )
+        wait_ready(three)
+        check_nothing_is_written(three)
+    check(load, before, three)
+
+
+def check_nothing_is_written(cluster: Cluster) -> None:
+    """Until three reconciliations in a row have left every object as it was, with no step."""
+
+    def quiet() -> bool:
+        before = written(cluster)
+        reconciliations, steps = figures(cluster)
+        cluster.wait_for(
+            "three more reconciliations",
+            lambda: figures(cluster)[0],
+            until=lambda count: count >= reconciliations + 3,
+            namespaces=(MAIN,),
+        )
+        return written(cluster) == before and figures(cluster)[1] == steps
+
+    # What follows a roll, such as preferred leaders, may still be written at first.
+    cluster.wait_for("reconciliations that write nothing", quiet, namespaces=(MAIN,))
+
+
+def test_no_value_of_a_secret_is_found_elsewhere(three: Cluster) -> None:
+    """After kills, drains and rolls: not in resources, Events, logs, arguments or variables."""
+    values = secret_values(three, MAIN)
+    assert values
+    assert leaks(three, values, (MAIN,)) == []

@@ -7,7 +7,10 @@ from typing import Final
 from e2e.cluster import Cluster
 from e2e.quickstart import BRIEF, FIXTURES, MAIN, RELEASE
 
-OWNED: Final = "statefulsets,pods,services,configmaps,poddisruptionbudgets,persistentvolumeclaims"
+OWNED: Final = (
+    "statefulsets,pods,services,configmaps,secrets,networkpolicies,poddisruptionbudgets,"
+    "persistentvolumeclaims"
+)
 OURS: Final = "barnabas.io/cluster=brief"
 FILE: Final = str(FIXTURES / "brief.yaml")
 

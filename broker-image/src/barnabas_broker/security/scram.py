@@ -107,8 +107,8 @@ class ScramCredential:
 
 
 FindCredential = Callable[[str], ScramCredential | None]
-FindDecoy = Callable[[str], tuple[bytes, int]]
-"""Salt and iterations for a user that does not exist."""
+FindDecoy = Callable[[str, bool], tuple[bytes, int]]
+"""Salt and iterations for a user that does not exist, or for a delegation token, which is other."""
 
 
 class TokenLogin(Protocol):
@@ -178,13 +178,14 @@ class ScramServer:
             raise SaslError("authorization id that is not the user name")
         if match["extensions"].startswith(b",m="):
             raise SaslError("mandatory extension that is not supported")
-        credential = self._credential_of(match["extensions"].lower())
+        of_token = b"tokenauth=true" in match["extensions"].lower().split(b",")
+        credential = self._credential_of(of_token=of_token)
         if credential is not None and credential.iterations < ITERATIONS_MIN:
             credential = None
         self._credential = credential
         nonce = match["nonce"] + self._nonce
         if credential is None:
-            salt, iterations = self._decoy(self._name)
+            salt, iterations = self._decoy(self._name, of_token)
         else:
             salt, iterations = credential.salt, credential.iterations
         answer = b"r=%b,s=%b,i=%d" % (nonce, b64encode(salt), iterations)
@@ -219,8 +220,8 @@ class ScramServer:
         self.token_authenticated = login is not None
         return b"v=" + b64encode(hmac.digest(credential.server_key, message, self._hash))
 
-    def _credential_of(self, extensions: bytes) -> ScramCredential | None:
-        if b"tokenauth=true" not in extensions.split(b","):
+    def _credential_of(self, *, of_token: bool) -> ScramCredential | None:
+        if not of_token:
             return self._find(self._name)
         self._login = self._find_token(self._name)
         return None if self._login is None else self._login.credential

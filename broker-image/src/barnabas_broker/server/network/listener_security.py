@@ -31,7 +31,7 @@ from barnabas_broker.security.scram import (
     TokenLogin,
     scram_credential,
 )
-from barnabas_broker.security.scram_decoys import Decoy, Decoys
+from barnabas_broker.security.scram_decoys import Decoy, Decoys, random_decoy
 from barnabas_broker.security.ssl_principals import certificate_principal
 from barnabas_broker.security.stores import StoreError
 from barnabas_broker.server.control.login_file import jvm_properties, login_file, read_sections
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 DECOY_KEY: Final = secrets.token_bytes(32)
-"""What decoys of SCRAM are made of while there are no users."""
+"""What decoys of SCRAM are made of while there are no users, and those of delegation tokens."""
 
 RENEWAL_S: Final = 1.0
 """How often to look for changed key stores and settings."""
@@ -169,12 +169,14 @@ class ListenerSecurity:
     def _find_scram(self, mechanism: ScramMechanism, user: str) -> ScramCredential | None:
         return scram_credential(self._broker().image.user_configs, mechanism, user)
 
-    def _find_decoy(self, mechanism: ScramMechanism, user: str) -> Decoy:
+    def _find_decoy(self, mechanism: ScramMechanism, name: str, of_token: bool) -> Decoy:
+        if of_token:  # Were it the user's, whose own answer differs would be known for a user.
+            return random_decoy(DECOY_KEY, name)
         users = self._broker().image.user_configs
         decoys = self._decoys.get(mechanism)
         if decoys is None or decoys.users is not users:
             decoys = self._decoys[mechanism] = Decoys(users, mechanism, key=DECOY_KEY)
-        return decoys.of(user)
+        return decoys.of(name)
 
     def _find_token(self, mechanism: ScramMechanism, token_id: str) -> TokenLogin | None:
         tokens = self._broker().security.tokens

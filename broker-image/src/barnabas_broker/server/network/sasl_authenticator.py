@@ -67,7 +67,7 @@ _FRAME_SIZE_BYTES: Final = 4
 
 FindScram = Callable[[ScramMechanism, str], ScramCredential | None]
 FindToken = Callable[[ScramMechanism, str], TokenLogin | None]
-FindDecoy = Callable[[ScramMechanism, str], tuple[bytes, int]]
+FindDecoy = Callable[[ScramMechanism, str, bool], tuple[bytes, int]]
 
 
 class State(Enum):
@@ -105,7 +105,7 @@ class SaslProvider:
             scram,
             lambda user: self.find_scram(scram, user),
             nonce=secrets.token_urlsafe(NONCE_BYTES),
-            decoy=lambda user: self.find_decoy(scram, user),
+            decoy=lambda name, of_token: self.find_decoy(scram, name, of_token),
             find_token=lambda token_id: self.find_token(scram, token_id),
         )
 

@@ -242,7 +242,7 @@ SUITES: Final = (
         "kind",
         "images, operator and brokers on Kubernetes in Docker",
         Kind.PROCESSES,
-        limit_minutes=24,
+        limit_minutes=30,
         budget_minutes=13,
         tests=Tests(("e2e",)),
         needs=("docker", "kind", "helm", "kubectl"),

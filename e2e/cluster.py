@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from e2e import objects
+from e2e import images, objects
 from e2e.commands import ROOT, CommandError, missing, run
 from e2e.wait import wait_for
 from tests.waiting import ANSWER, ATTEMPT_S, RUN, SETTLE, seconds
@@ -228,3 +229,25 @@ def check_kind_can_run() -> None:
         raise CannotRunKindError(
             f"Docker does not answer: start it, or run as a user who may\n{error}"
         ) from error
+
+
+@contextmanager
+def cluster_of_this_source(
+    name: str,
+    *,
+    targets: Sequence[str] = images.TARGETS,
+    keep: bool = False,
+    **feature_gates: bool,
+) -> Iterator[Cluster]:
+    """A new cluster whose nodes have images of this very source; deleted at the end, or kept."""
+    for target in targets:
+        images.build(target)
+    cluster = Cluster(name)
+    cluster.delete()
+    try:
+        cluster.create(**feature_gates)
+        cluster.load(*map(images.name, targets))
+        yield cluster
+    finally:
+        if not keep:
+            cluster.delete()

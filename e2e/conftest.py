@@ -13,8 +13,13 @@ from typing import Any, Final
 
 import pytest
 
-from e2e import evidence, images
-from e2e.cluster import CannotRunKindError, Cluster, check_kind_can_run
+from e2e import evidence
+from e2e.cluster import (
+    CannotRunKindError,
+    Cluster,
+    check_kind_can_run,
+    cluster_of_this_source,
+)
 from e2e.commands import ROOT
 from e2e.quickstart import BRIEF, MAIN, Quickstart, install_with_helm
 from tests.environment import isolate
@@ -64,18 +69,9 @@ def kubernetes(pytestconfig: pytest.Config) -> Iterator[Cluster]:
     except CannotRunKindError as error:
         # Never skipped: where kind cannot run, nothing of all this has been shown.
         pytest.exit(f"scenarios need kind: {error}", returncode=1)
-    for target in images.TARGETS:
-        images.build(target)
-    cluster = Cluster("barnabas-e2e")
-    cluster.delete()
-    try:
-        cluster.create()
-        cluster.load(*images.names())
+    with cluster_of_this_source("barnabas-e2e", keep=_keep()) as cluster:
         pytestconfig.stash[CLUSTER] = cluster
         yield cluster
-    finally:
-        if not _keep():
-            cluster.delete()
 
 
 def _keep() -> bool:

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e import images
-from e2e.cluster import ZONES, Cluster
+from e2e.cluster import ZONES, Cluster, cluster_of_this_source
 from e2e.quickstart import MAIN, RELEASE, install_with_helm
 from e2e.three_racks import FILE, partitions, pods, wait_in_sync, wait_ready
 
@@ -24,19 +23,15 @@ ZONE = "topology.kubernetes.io/zone"
 @pytest.fixture(scope="module")
 def labelled() -> Iterator[Cluster]:
     """Three brokers in three zones, on an API server with the feature gate; gone afterwards."""
-    for target in ("broker", "operator", "zookeeper"):
-        images.build(target)
-    cluster = Cluster("barnabas-topology-labels")
-    cluster.delete()
-    try:
-        cluster.create(PodTopologyLabelsAdmission=True)
-        cluster.load(*map(images.name, ("broker", "operator", "zookeeper")))
+    with cluster_of_this_source(
+        "barnabas-topology-labels",
+        targets=("broker", "operator", "zookeeper"),
+        PodTopologyLabelsAdmission=True,
+    ) as cluster:
         install_with_helm(cluster, racks=False)
         cluster.kubectl("apply", "-n", MAIN, "-f", FILE)
         wait_ready(cluster)
         yield cluster
-    finally:
-        cluster.delete()
 
 
 def test_brokers_have_their_racks_by_the_labels_of_their_pods(labelled: Cluster) -> None:

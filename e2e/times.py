@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from e2e import images
-from e2e.cluster import Cluster
+from e2e.cluster import Cluster, cluster_of_this_source
 from e2e.commands import ROOT
 from e2e.quickstart import MAIN, RELEASE, install_with_helm
 from e2e.three_racks import ALL, BROKERS, FILE, ready_pods, wait_in_sync, wait_ready
@@ -138,17 +137,9 @@ def written(document: str, part: str) -> str:
 
 def main() -> int:
     """Measure, and write the result into the document."""
-    for target in images.TARGETS:
-        images.build(target)
-    cluster = Cluster("barnabas-times")
-    cluster.delete()
-    try:
-        cluster.create()
-        cluster.load(*images.names())
+    with cluster_of_this_source("barnabas-times") as cluster:
         install_with_helm(cluster)
         figures = measure(cluster)
-    finally:
-        cluster.delete()
     part = report(figures, f"{datetime.now(tz=UTC):%Y-%m-%d}")
     DOCUMENT.write_text(written(DOCUMENT.read_text("utf-8"), part), "utf-8")
     sys.stdout.write(f"{part}\n")

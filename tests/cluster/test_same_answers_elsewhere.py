@@ -5,7 +5,6 @@ Both are members of one cluster; `tests/oracle/test_same_answers.py` asks broker
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from operator import eq, methodcaller
@@ -52,7 +51,7 @@ from tests.cluster.running import move_controller, on_record
 from tests.cluster.test_among_apache import APACHE, Mixed, running
 from tests.oracle.apache import DEFAULT_VERSION
 from tests.oracle.questions_about_records import fetching, looking_up
-from tests.oracle.sides import Side, differences
+from tests.oracle.sides import Side, accidents, differences, no_longer_different
 
 pytestmark = pytest.mark.jvm
 
@@ -228,7 +227,6 @@ def test_answers_are_the_same(cluster: Mixed, question: Callable[[Side], None]) 
     ours = answers(cluster.address(OURS), question, stumbles=False)
     found = list(differences(apache, ours))
     purposes = DELIBERATE.get(question.__name__, {})
-    accidents = [line for line in found if not any(re.match(p, line) for p in purposes)]
-    assert not accidents, "\n".join(["", *accidents])
-    gone = [p for p in purposes if not any(re.match(p, line) for line in found)]
-    assert not gone, "no longer different"
+    unexpected = accidents(found, purposes)
+    assert not unexpected, "\n".join(["", *unexpected])
+    assert not no_longer_different(found, purposes)

@@ -336,6 +336,45 @@ def _configs() -> Iterator[Question]:
     )
 
 
+def committed_topics() -> list[offset_commit.OffsetCommitRequestTopic]:
+    """What OffsetCommit has of each topic."""
+    return [
+        offset_commit.OffsetCommitRequestTopic(
+            name=name,
+            partitions=[
+                offset_commit.OffsetCommitRequestPartition(partition_index=0, committed_offset=5)
+            ],
+        )
+        for name in (MINE, OTHERS, ABSENT)
+    ]
+
+
+def topics_in_transaction() -> list[txn_offset_commit.TxnOffsetCommitRequestTopic]:
+    """What TxnOffsetCommit has of each topic."""
+    return [
+        txn_offset_commit.TxnOffsetCommitRequestTopic(
+            name=name,
+            partitions=[
+                txn_offset_commit.TxnOffsetCommitRequestPartition(
+                    partition_index=0, committed_offset=1, committed_metadata=None
+                )
+            ],
+        )
+        for name in (MINE, OTHERS, ABSENT)
+    ]
+
+
+def deleted_topics() -> list[offset_delete.OffsetDeleteRequestTopic]:
+    """What OffsetDelete has of each topic."""
+    return [
+        offset_delete.OffsetDeleteRequestTopic(
+            name=name,
+            partitions=[offset_delete.OffsetDeleteRequestPartition(partition_index=0)],
+        )
+        for name in (MINE, OTHERS, ABSENT)
+    ]
+
+
 def _groups() -> Iterator[Question]:
     for group in (GROUP, "u-group"):
         yield (
@@ -343,17 +382,7 @@ def _groups() -> Iterator[Question]:
             offset_commit.OffsetCommitRequest(
                 group_id=group,
                 generation_id_or_member_epoch=-1,
-                topics=[
-                    offset_commit.OffsetCommitRequestTopic(
-                        name=name,
-                        partitions=[
-                            offset_commit.OffsetCommitRequestPartition(
-                                partition_index=0, committed_offset=5
-                            )
-                        ],
-                    )
-                    for name in (MINE, OTHERS, ABSENT)
-                ],
+                topics=committed_topics(),
             ),
             8,
         )
@@ -404,13 +433,7 @@ def _members() -> Iterator[Question]:
         "offsets deleted",
         offset_delete.OffsetDeleteRequest(
             group_id="t-gone",
-            topics=[
-                offset_delete.OffsetDeleteRequestTopic(
-                    name=name,
-                    partitions=[offset_delete.OffsetDeleteRequestPartition(partition_index=0)],
-                )
-                for name in (MINE, OTHERS, ABSENT)
-            ],
+            topics=deleted_topics(),
         ),
         0,
     )
@@ -455,17 +478,7 @@ def _transactions() -> Iterator[Question]:
             group_id=GROUP,
             generation_id=7,
             member_id="nobody",
-            topics=[
-                txn_offset_commit.TxnOffsetCommitRequestTopic(
-                    name=name,
-                    partitions=[
-                        txn_offset_commit.TxnOffsetCommitRequestPartition(
-                            partition_index=0, committed_offset=1, committed_metadata=None
-                        )
-                    ],
-                )
-                for name in (MINE, OTHERS, ABSENT)
-            ],
+            topics=topics_in_transaction(),
             **producer,
         ),
         3,

@@ -49,6 +49,9 @@ from tests.oracle.questions_about_access import (
     TRANSACTIONAL,
     TXN,
     Question,
+    committed_topics,
+    deleted_topics,
+    topics_in_transaction,
 )
 from tests.oracle.sides import Side
 
@@ -161,13 +164,7 @@ def _groups() -> Iterator[Question]:
     for group in GROUPS:
         asked = offset_delete.OffsetDeleteRequest(
             group_id=group,
-            topics=[
-                offset_delete.OffsetDeleteRequestTopic(
-                    name=name,
-                    partitions=[offset_delete.OffsetDeleteRequestPartition(partition_index=0)],
-                )
-                for name in (MINE, OTHERS, ABSENT)
-            ],
+            topics=deleted_topics(),
         )
         yield f"offsets of {group} deleted", asked, 0
         keys = find_coordinator.FindCoordinatorRequest(coordinator_keys=[group], key_type=0)
@@ -179,19 +176,11 @@ def _offsets() -> Iterator[Question]:
         ("t-both", MEMBER, 99), ("t-both", SOMEBODY, 1), ("t-both", "", -1), ("u-others", "", -1),
     ):  # fmt: skip
         label = f"in {group} by {member!r} at {epoch}"
-        topics = [
-            offset_commit.OffsetCommitRequestTopic(
-                name=name,
-                partitions=[
-                    offset_commit.OffsetCommitRequestPartition(
-                        partition_index=0, committed_offset=5
-                    )
-                ],
-            )
-            for name in (MINE, OTHERS, ABSENT)
-        ]
         committed = offset_commit.OffsetCommitRequest(
-            group_id=group, member_id=member, generation_id_or_member_epoch=epoch, topics=topics
+            group_id=group,
+            member_id=member,
+            generation_id_or_member_epoch=epoch,
+            topics=committed_topics(),
         )
         yield f"committed {label}", committed, 9
         for names in (None, [MINE, OTHERS, ABSENT]):
@@ -248,17 +237,7 @@ def _transactions() -> Iterator[Question]:
         committed = txn_offset_commit.TxnOffsetCommitRequest(
             transactional_id=name,
             group_id=group,
-            topics=[
-                txn_offset_commit.TxnOffsetCommitRequestTopic(
-                    name=topic,
-                    partitions=[
-                        txn_offset_commit.TxnOffsetCommitRequestPartition(
-                            partition_index=0, committed_offset=1, committed_metadata=None
-                        )
-                    ],
-                )
-                for topic in (MINE, OTHERS, ABSENT)
-            ],
+            topics=topics_in_transaction(),
             **producer,
         )
         yield f"committed in {group} and {name}", committed, 5

@@ -8,7 +8,8 @@ of messages (not whether there is one).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -284,3 +285,13 @@ def _batches(data: bytes | memoryview) -> Iterator[Any]:
         position += size
     if position < len(view):
         yield CUT_SHORT
+
+
+def accidents(lines: Iterable[str], deliberate: Collection[str]) -> list[str]:
+    """The differences that match none of the patterns of those on purpose."""
+    return [line for line in lines if not any(re.match(each, line) for each in deliberate)]
+
+
+def no_longer_different(lines: Collection[str], deliberate: Iterable[str]) -> list[str]:
+    """The patterns of differences on purpose that no difference matches."""
+    return [each for each in deliberate if not any(re.match(each, line) for line in lines)]

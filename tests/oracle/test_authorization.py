@@ -9,7 +9,6 @@ start.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -22,7 +21,7 @@ from tests.clients.brokers import Barnabas
 from tests.oracle.apache import ApacheKafka, ZooKeeper
 from tests.oracle.guarded import Guarded, sets_of_rules
 from tests.oracle.questions_about_access import questions
-from tests.oracle.sides import Side, differences
+from tests.oracle.sides import Side, accidents, differences, no_longer_different
 from tests.waiting import START, seconds
 
 pytestmark = pytest.mark.jvm
@@ -109,14 +108,14 @@ def _answers(side: Guarded, name: str) -> dict[str, object]:
 @pytest.mark.parametrize("name", SETS)
 def test_answers_are_the_same(table: dict[str, list[str]], name: str) -> None:
     """Every answer is Apache's, but for those that differ on purpose."""
-    accidents = [line for line in table[name] if not any(re.match(p, line) for p in DELIBERATE)]
-    assert not accidents, "\n".join(["", *accidents])
+    unexpected = accidents(table[name], DELIBERATE)
+    assert not unexpected, "\n".join(["", *unexpected])
 
 
 def test_what_differs_on_purpose_does(table: dict[str, list[str]]) -> None:
     """Else it is no longer different."""
     lines = [line for each in table.values() for line in each]
-    assert not [p for p in DELIBERATE if not any(re.match(p, line) for line in lines)]
+    assert not no_longer_different(lines, DELIBERATE)
 
 
 def test_the_table_is_large(sides: tuple[Guarded, Guarded]) -> None:

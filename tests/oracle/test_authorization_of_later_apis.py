@@ -6,8 +6,7 @@ rules about alice. Bob asks the same where she may do everything, and no rule na
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import pytest
@@ -17,7 +16,7 @@ from tests.clients.brokers import Barnabas
 from tests.oracle import questions_about_later_access as later
 from tests.oracle.apache import ApacheKRaft, free_port
 from tests.oracle.guarded import Guarded, sets_of_rules
-from tests.oracle.sides import Side, differences
+from tests.oracle.sides import Side, accidents, differences, no_longer_different
 
 pytestmark = pytest.mark.jvm
 
@@ -89,25 +88,21 @@ def _answers(side: Guarded, name: str, *, asking: int = 0) -> dict[str, object]:
     return side.answers(name, later.questions(*side.ids), asking=asking)
 
 
-def _accidents(lines: Iterable[str]) -> list[str]:
-    return [line for line in lines if not any(re.match(p, line) for p in DELIBERATE)]
-
-
 @pytest.mark.parametrize("name", SETS)
 def test_answers_are_the_same(table: dict[str, list[str]], name: str) -> None:
     """Every answer is Apache's, but for those that differ on purpose."""
-    accidents = _accidents(table[name])
-    assert not accidents, "\n".join(["", *accidents])
+    unexpected = accidents(table[name], DELIBERATE)
+    assert not unexpected, "\n".join(["", *unexpected])
 
 
 def test_rules_are_about_whom_they_name(sides: tuple[Guarded, Guarded]) -> None:
     """Bob may do nothing where alice may do everything."""
     apache, ours = (_answers(side, "everything", asking=1) for side in sides)
-    accidents = _accidents(differences(apache, ours))
-    assert not accidents, "\n".join(["", *accidents])
+    unexpected = accidents(differences(apache, ours), DELIBERATE)
+    assert not unexpected, "\n".join(["", *unexpected])
 
 
 def test_what_differs_on_purpose_does(table: dict[str, list[str]]) -> None:
     """Else it is no longer different."""
     lines = [line for each in table.values() for line in each]
-    assert not [p for p in DELIBERATE if not any(re.match(p, line) for line in lines)]
+    assert not no_longer_different(lines, DELIBERATE)

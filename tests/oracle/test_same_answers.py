@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -23,7 +22,7 @@ from tests.oracle import (
     questions_about_words,
 )
 from tests.oracle.apache import ApacheKafka
-from tests.oracle.sides import Side, differences
+from tests.oracle.sides import Side, accidents, differences, no_longer_different
 
 pytestmark = pytest.mark.jvm
 
@@ -181,7 +180,6 @@ def test_answers_are_the_same(sides: tuple[Side, Side], question: Callable[[Side
     apache, ours = (_answers(side, question) for side in sides)
     found = list(differences(apache, ours))
     purposes = DELIBERATE.get(question.__name__, {})
-    accidents = [line for line in found if not any(re.match(p, line) for p in purposes)]
-    assert not accidents, "\n".join(["", *accidents])
-    gone = [p for p in purposes if not any(re.match(p, line) for line in found)]
-    assert not gone, "no longer different"
+    unexpected = accidents(found, purposes)
+    assert not unexpected, "\n".join(["", *unexpected])
+    assert not no_longer_different(found, purposes)

@@ -94,7 +94,7 @@ class Words:
     """What a member says besides what is remembered.
 
     `owned` is what it reads, None where it does not say; `visible` says which topics it may
-    describe of: with None all expressions stay as they were resolved.
+    describe: with None all expressions stay as they were resolved.
     """
 
     owned: Partitions | None

@@ -199,7 +199,19 @@ class Cluster:
         return self.kubectl("get", "node", f"{self.name}-worker", "-o", f"jsonpath={path}").strip()
 
     def working_sets(self, namespace: str) -> dict[str, int]:
-        """The memory of each pod of a namespace in bytes, as the kubelets account for it."""
+        """The memory of each pod of a namespace in bytes, as the kubelets account for it.
+
+        Waits for that of new pods, which kubelets have some seconds after their start.
+        """
+        return self.wait_for(
+            f"the memory of each pod of {namespace}",
+            lambda: self._working_sets(namespace),
+            until=lambda found: found and all(found.values()),
+            namespaces=(namespace,),
+        )
+
+    def _working_sets(self, namespace: str) -> dict[str, int]:
+        """Of those that are accounted for, 0 of one that is not yet."""
         found = {}
         path = "jsonpath={.items[*].metadata.name}"
         for node in self.kubectl("get", "nodes", "-o", path).split():

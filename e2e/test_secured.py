@@ -114,7 +114,7 @@ def test_a_user_is_let_in_by_its_secret_and_does_what_its_acls_allow(vault: Clus
     assert produce(vault, settings(vault, "visitor")) == "TOPIC_AUTHORIZATION_FAILED"
 
 
-def test_nobody_else_is_let_in(vault: Cluster) -> None:
+def test_unauthenticated_clients_are_refused(vault: Cluster) -> None:
     """Not without TLS, not without a password, and not where brokers reach each other."""
     clerk = settings(vault, "clerk")
     servers = clerk["bootstrap.servers"]

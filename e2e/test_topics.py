@@ -120,7 +120,7 @@ def test_a_topic_goes_with_its_resource_where_that_says_so(quickstart: Quickstar
     )
 
 
-def test_a_wrong_setting_is_told_in_words(quickstart: Quickstart) -> None:
+def test_an_unknown_setting_is_reported_in_the_status(quickstart: Quickstart) -> None:
     """A setting that Kafka does not know stalls the resource, with the reason, and no topic."""
     apply(quickstart, "wrong", config={"retention.ms": "soon"})
     verdict = quickstart.cluster.wait_for(

@@ -27,7 +27,7 @@ class Mark:
         return len(note)
 
 
-def test_what_watchers_are_told(violations: list[str]) -> None:
+def test_watchers_get_invariant_stack_and_variables(violations: list[str]) -> None:
     """The invariant, the stack, the variables there and the object's parts; of bytes the size."""
     told: list[tuple[str, str]] = []
     with on_violation(lambda *each: told.append(each)):
@@ -43,7 +43,7 @@ def test_what_watchers_are_told(violations: list[str]) -> None:
     assert "somebody" not in state.partition("  note =")[2]
 
 
-def test_watchers_are_told_though_the_assertion_is_caught(violations: list[str]) -> None:
+def test_watchers_are_notified_of_caught_assertions(violations: list[str]) -> None:
     """Whatever a caller catches, who watches knows; and nobody does after the block."""
     told: list[str] = []
     with on_violation(lambda invariant, _state: told.append(invariant)):
@@ -57,7 +57,7 @@ def test_watchers_are_told_though_the_assertion_is_caught(violations: list[str])
     violations.clear()
 
 
-def test_what_is_told_is_bounded(violations: list[str]) -> None:
+def test_the_report_is_bounded(violations: list[str]) -> None:
     """A large value does not make a large log line, and one that cannot be told hides no other."""
 
     class Mute:

@@ -228,7 +228,7 @@ def test_round_robin_with_different_topics(ground: Ground) -> None:
     game.over()
 
 
-def test_round_robin_deals_out_anew_when_a_member_fails(ground: Ground) -> None:
+def test_round_robin_reassigns_when_a_member_fails(ground: Ground) -> None:
     """Most partitions change hands."""
     game = ground.play(ROUND_ROBIN, [3, 3], dict.fromkeys(CLIENTS, "12"))
     game.assigned()

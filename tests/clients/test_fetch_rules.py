@@ -99,7 +99,7 @@ def offsets(partition: PartitionData) -> list[int]:
     return [header.base_offset for _, header in headers(found or b"", allow_partial=True)]
 
 
-def test_session_tells_only_what_changed(connection: Wire, make_topic: MakeTopic) -> None:
+def test_a_session_returns_only_changed_partitions(connection: Wire, make_topic: MakeTopic) -> None:
     """A full fetch opens a session; what follows names only partitions with news (KIP-227)."""
     topic = make_topic(partitions=3)
     append(connection, topic, b"zero")

@@ -60,7 +60,7 @@ def test_end_of_one_request_with_the_beginning_of_the_next(broker: Broker, topic
             connection.receive(MetadataResponse, 9, 2)
 
 
-def test_large_request_in_pieces_beside_other_clients(broker: Broker, topic: str) -> None:
+def test_a_large_request_in_pieces_does_not_block_other_clients(broker: Broker, topic: str) -> None:
     """Another client is served between the pieces of a request of nearly 1 MB."""
     value = bytes(900_000)
     request = wire.frame(wire.produce(topic, wire.some_batch(value)), 9)

@@ -145,7 +145,7 @@ def framed(api_key: ApiKey, version: int, body: Message) -> bytes:
     return struct.pack(">i", len(payload)) + payload
 
 
-def test_members_that_tell_very_much_are_bounded_over_all_groups(attacked: Broker) -> None:
+def test_member_metadata_is_bounded_over_all_groups(attacked: Broker) -> None:
     """However many groups they name; and the memory comes back when their sessions are over."""
     address = ("127.0.0.1", port_of(attacked))
     before = memory_mib(attacked.pid)[0]

@@ -247,7 +247,9 @@ def test_sequences_wrap(broker: Broker, topic: str) -> None:
     assert (again.error_code, again.base_offset) == (0, 0)
 
 
-def test_one_bad_partition_beside_good_ones(broker: Broker, make_topic: MakeTopic) -> None:
+def test_one_invalid_partition_does_not_fail_the_others(
+    broker: Broker, make_topic: MakeTopic
+) -> None:
     """Each partition of a request fails or succeeds for itself."""
     topic = make_topic(partitions=2)
     good = wire.produce(topic, build_batch(records(1)), partition=0).topic_data[0].partition_data

@@ -43,7 +43,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Barnabas]:
         yield running
 
 
-def test_librdkafka_is_told(broker: Barnabas) -> None:
+def test_librdkafka_gets_throttle_times(broker: Barnabas) -> None:
     """Producer and consumer hear of their throttle times, and nothing is lost."""
     told: list[Any] = []
     base = {"bootstrap.servers": broker.bootstrap, "client.id": "slow", "throttle_cb": told.append}
@@ -70,7 +70,7 @@ def test_librdkafka_is_told(broker: Barnabas) -> None:
 
 
 @pytest.mark.jvm
-def test_javas_producer_is_told(broker: Barnabas) -> None:
+def test_the_java_producer_gets_throttle_times(broker: Barnabas) -> None:
     """Its metric is the throttle time of responses."""
     done = run_tool(
         PRODUCER_PERFORMANCE, "--topic", TOPIC, "--num-records", str(COUNT), "--record-size",

@@ -265,7 +265,7 @@ def test_what_is_named_again_is_described_once(described: Broker, what: str) -> 
     assert size_of_answer(described, naming(TIMES), version) == once
 
 
-def test_all_the_topics_of_a_group_that_is_named_again_are_told(described: Broker) -> None:
+def test_a_repeated_group_returns_all_its_topics(described: Broker) -> None:
     """Whoever splits a question about a group in two has all the answers, at once."""
     halves = [
         OffsetFetchRequestGroup(
@@ -284,7 +284,7 @@ def test_all_the_topics_of_a_group_that_is_named_again_are_told(described: Broke
     assert len(complete.topics[0].partitions) == PARTITIONS
 
 
-def test_all_the_settings_of_a_resource_that_is_named_again_are_told(described: Broker) -> None:
+def test_a_repeated_resource_returns_all_its_settings(described: Broker) -> None:
     """Whoever names a resource twice, with other keys, has the settings of both."""
     resources = [
         DescribeConfigsResource(

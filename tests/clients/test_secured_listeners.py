@@ -134,7 +134,7 @@ def told_of(address: str, user: str, extensions: str = "") -> dict[str, str]:
     return {part[0]: part[2:] for part in parts if not part.startswith("r=")}
 
 
-def test_who_is_no_user_is_not_known_by_comparing_answers(tmp_path: Path) -> None:
+def test_scram_responses_do_not_reveal_unknown_users(tmp_path: Path) -> None:
     """Salt and iterations are in the manner of users, and the same after a restart."""
     settings = {
         "listeners": "PLAINTEXT://localhost:0,SASL_PLAINTEXT://localhost:0",

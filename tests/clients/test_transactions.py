@@ -110,7 +110,7 @@ def test_what_takes_too_long_is_aborted(broker: Broker, topic: str) -> None:
     assert seen(broker, topic) == ["in time"]
 
 
-def test_offsets_are_committed_with_what_was_made_of_them(broker: Broker, topic: str) -> None:
+def test_offsets_are_committed_with_the_produced_records(broker: Broker, topic: str) -> None:
     """Consume, transform, produce: an aborted round leaves no trace and is done again."""
     target = new_topic(broker, f"{topic}-out")
     source = producer(broker, f"{topic}-source")

@@ -48,7 +48,7 @@ def out_of_sync(cluster: Cluster) -> list[str]:
     ]
 
 
-def test_all_brokers_tell_the_same(cluster: Cluster) -> None:
+def test_all_brokers_return_the_same_metadata(cluster: Cluster) -> None:
     """A topic is created through a broker that is not the controller, over all racks."""
     controller = cluster.known_controller()
     member = next(broker for broker in cluster.brokers if broker != controller)

@@ -111,7 +111,9 @@ def test_a_directory_that_failed_gives_its_leaders_to_others(
     assert {send.outcome for send in load.history.sends} == {Outcome.OK}
 
 
-def test_who_has_nobody_in_sync_yields_when_somebody_is(stricken: Stricken, topic: str) -> None:
+def test_a_full_directory_demotes_its_leaders_once_a_follower_is_in_sync(
+    stricken: Stricken, topic: str
+) -> None:
     """Until then it lets everything be read and refuses records."""
     cluster = stricken.cluster
     cluster.create(topic, PARTITIONS, min_insync_replicas="1")

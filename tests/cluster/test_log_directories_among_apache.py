@@ -92,7 +92,9 @@ def znodes(mixed: Mixed) -> Iterator[KazooClient]:
         yield client
 
 
-def test_either_kind_tells_and_is_told(mixed: Mixed, znodes: KazooClient) -> None:
+def test_log_directory_failures_are_handled_by_both_controllers(
+    mixed: Mixed, znodes: KazooClient
+) -> None:
     """Apache's disk fails under our controller, ours fills up under Apache's; nothing is lost."""
     with Writer(mixed.everybody, "writer", "t", PARTITIONS) as writer:
         writer.wait_for_more(PER_SECOND)

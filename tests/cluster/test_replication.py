@@ -29,7 +29,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield started
 
 
-def test_too_few_in_sync_replicas_are_told(cluster: Cluster, topic: str) -> None:
+def test_too_few_in_sync_replicas_refuse_produce(cluster: Cluster, topic: str) -> None:
     """NOT_ENOUGH_REPLICAS until one of them is back; what was acknowledged can be read."""
     cluster.create(topic)
     leader = cluster.leader(topic)
@@ -100,7 +100,7 @@ def test_records_of_a_dead_leader_are_cut_off(cluster: Cluster, topic: str) -> N
     assert [value for value in values if value != "last word"] == sent
 
 
-def test_who_was_away_for_long_is_brought_up_to_date(cluster: Cluster, topic: str) -> None:
+def test_a_long_offline_replica_catches_up(cluster: Cluster, topic: str) -> None:
     """Also when what it had last has been deleted meanwhile: it starts where the leader does."""
     cluster.create(topic, segment_bytes="20000", retention_bytes="40000", file_delete_delay_ms="1")
     leader = cluster.leader(topic)

@@ -60,7 +60,7 @@ def test_the_session_of_a_killed_broker_is_closed(
     cluster.until_whole(topic)
 
 
-def test_a_broker_that_is_told_to_stop(cluster: Cluster, topic: str) -> None:
+def test_a_stopping_broker_closes_its_session_itself(cluster: Cluster, topic: str) -> None:
     """Hands over and closes its session itself: the supervisor has nothing to do or say."""
     cluster.create(topic)
     stopped = cluster.leader(topic)

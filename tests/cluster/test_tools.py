@@ -174,7 +174,7 @@ def told_by(whose: str, cluster: Cluster, tool: str, *args: str | Path) -> tuple
     return code, out.replace(f"{whose}-", "").splitlines()
 
 
-def test_tools_tell_moves_as_kafkas_do(cluster: Cluster, tmp_path: Path) -> None:
+def test_tools_print_reassignments_as_kafkas_do(cluster: Cluster, tmp_path: Path) -> None:
     """The same lines of a move that waits, is refused, is cancelled, and is made."""
     told: dict[str, list[tuple[int, list[str]]]] = {"ours": [], "them": []}
     for whose, lines in told.items():
@@ -216,7 +216,7 @@ def test_tools_tell_moves_as_kafkas_do(cluster: Cluster, tmp_path: Path) -> None
     assert "waits-0: replicas: 3,2. adding: 3. removing: 2." in told["ours"][1][1]
 
 
-def test_tools_tell_elections_as_kafkas_do(cluster: Cluster, tmp_path: Path) -> None:
+def test_tools_print_elections_as_kafkas_do(cluster: Cluster, tmp_path: Path) -> None:
     """An election that is held, one that is not needed, one of a partition that is not there."""
     told: dict[str, list[tuple[int, list[str]]]] = {"ours": [], "them": []}
     for whose in told:

@@ -15,7 +15,7 @@ def test_what_is_listed_knows_whether_it_is_compiled() -> None:
     assert compiled.interpreted() == tuple(name for name in own if not own[name])
 
 
-def test_an_environment_is_made_again_when_one_of_them_changes() -> None:
+def test_make_and_uv_rebuild_for_the_same_files() -> None:
     """make and uv each list the files whose change needs another compilation."""
     paths = [f"src/{name.replace('.', '/')}.py" for name in compiled.MODULES]
     member = (ROOT / "libs" / "kafka" / "pyproject.toml").read_text()

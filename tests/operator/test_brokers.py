@@ -23,7 +23,7 @@ def brokers(kafka_broker: Broker) -> AdminBrokers:
     return AdminBrokers(kafka_broker.bootstrap_servers)
 
 
-def test_the_cluster_says_who_it_is(brokers: AdminBrokers) -> None:
+def test_the_cluster_returns_its_id_and_brokers(brokers: AdminBrokers) -> None:
     """Id and brokers."""
     view = brokers.describe()
     assert len(view.cluster_id) == 22
@@ -120,7 +120,7 @@ def test_an_error_that_passes_is_no_refusal() -> None:
     assert (error.code, error.reachable) == ("REQUEST_TIMED_OUT", False)
 
 
-def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_brokers_raise_brokers_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """The client's own errors say that nobody answered."""
     monkeypatch.setattr(port, "TIMEOUT_S", 0.5)
     with pytest.raises(BrokersError) as raised:

@@ -151,7 +151,7 @@ def test_a_refusal_has_the_servers_words(kube: ApiServer, server: Server) -> Non
     assert (raised.value.status, raised.value.refused) == (422, True)
 
 
-def test_nobody_there() -> None:
+def test_an_unreachable_api_server_is_a_temporary_error() -> None:
     """An API server that cannot be reached is an error that passes."""
     with serving(MemoryKube()) as server:
         address = server.address

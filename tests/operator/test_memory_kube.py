@@ -54,7 +54,7 @@ def test_a_field_that_is_applied_no_longer_goes() -> None:
     assert kube.find("ConfigMap", "c")["data"] == {"a": "1"}
 
 
-def test_who_changes_a_field_has_it() -> None:
+def test_changing_a_field_takes_its_ownership() -> None:
     """`managedFields` says whose a field is; an apply takes it back."""
     kube = MemoryKube()
     kube.apply(_config_map(a="1", b="2"))
@@ -71,7 +71,7 @@ def test_who_changes_a_field_has_it() -> None:
     assert kube.find("ConfigMap", "c")["data"]["a"] == "1"
 
 
-def test_versions_tell_writes_apart() -> None:
+def test_the_resource_version_changes_with_each_change() -> None:
     """An apply that changes nothing is no new version; another is."""
     kube = MemoryKube()
     versions = [

@@ -53,6 +53,6 @@ def test_answers(address: str, told: bytes, progress: Progress | None) -> None:
     assert ask(address) == progress
 
 
-def test_nobody_there() -> None:
+def test_a_missing_pod_is_no_error() -> None:
     """A pod that is not there does not answer, which is no error."""
     assert ask("http://127.0.0.1:1/status") is None

@@ -103,8 +103,8 @@ def _say(server: socket.socket, text: bytes) -> None:
         connection.sendall(text)
 
 
-def test_nobody_there() -> None:
-    """As little."""
+def test_an_unreachable_broker_is_not_safe_to_restart() -> None:
+    """No response is no permission."""
     with answering(200, b"") as url:
         pass
     assert not restart_check(url).ok

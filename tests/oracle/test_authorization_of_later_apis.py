@@ -95,7 +95,7 @@ def test_answers_are_the_same(table: dict[str, list[str]], name: str) -> None:
     assert not unexpected, "\n".join(["", *unexpected])
 
 
-def test_rules_are_about_whom_they_name(sides: tuple[Guarded, Guarded]) -> None:
+def test_acls_apply_to_their_principal(sides: tuple[Guarded, Guarded]) -> None:
     """Bob may do nothing where alice may do everything."""
     apache, ours = (_answers(side, "everything", asking=1) for side in sides)
     unexpected = accidents(differences(apache, ours), DELIBERATE)

@@ -141,7 +141,7 @@ def test_single_offsets_are_deleted(place: Place) -> None:
     assert place.described("forgets-by-us") == place.described("forgets-by-them") == left
 
 
-def test_members_and_lists_are_told_alike(place: Place) -> None:
+def test_members_and_lists_are_described_alike(place: Place) -> None:
     """Static members too; what each reads only up to the topics, which theirs loses on the way."""
     place.commit("has-members", topics=("alpha",))
     consumer = Consumer(

@@ -263,7 +263,7 @@ def test_settings_of_all_brokers(broker: Barnabas, znodes: KazooClient) -> None:
     until_set(broker, "t", "retention.ms", "98765")
 
 
-def test_nonsense_in_the_znodes_harms_nobody(broker: Barnabas, znodes: KazooClient) -> None:
+def test_invalid_znodes_are_logged_and_skipped(broker: Barnabas, znodes: KazooClient) -> None:
     """What cannot be read is told in the log; everything else goes on."""
     znodes.create("/brokers/topics/broken", b"[]")
     znodes.create("/config/changes/config_change_", b"?", sequence=True)
@@ -299,7 +299,9 @@ def test_a_session_that_expires(connect: str, tmp_path: Path) -> None:
         assert consume(broker.bootstrap, "t", 2) == ["before", "after"]
 
 
-def test_an_election_that_somebody_asks_for(broker: Barnabas, znodes: KazooClient) -> None:
+def test_deleting_the_controller_znode_elects_a_controller(
+    broker: Barnabas, znodes: KazooClient
+) -> None:
     """Deleting /controller is how operators have a controller elected."""
     znodes.delete("/controller")
     until_created(znodes, "/controller")

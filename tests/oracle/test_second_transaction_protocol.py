@@ -228,7 +228,7 @@ def test_answers_and_records_are_the_same(
     assert written[0] == written[1]
 
 
-def test_the_feature_is_told_in_the_same_way(sides: tuple[Side, Side]) -> None:
+def test_the_feature_is_advertised_alike(sides: tuple[Side, Side]) -> None:
     """Apache lists more features; this one looks the same, in each version that has any."""
     for version in (3, 4):
         listed = []

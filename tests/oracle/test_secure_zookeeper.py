@@ -180,7 +180,7 @@ def refused(directory: Path, settings: dict[str, str]) -> str:
     return broker.tail(1)
 
 
-def test_a_wrong_password_is_told(zookeeper: Secured, files: Path, tmp_path: Path) -> None:
+def test_a_wrong_password_is_reported(zookeeper: Secured, files: Path, tmp_path: Path) -> None:
     """At once, with the user, the file and the section, and without the password."""
     settings = {
         "zookeeper.connect": f"{zookeeper.connect}/wrong",

@@ -96,7 +96,7 @@ def test_what_a_killed_run_left_is_removed(tmp_path: Path) -> None:
     assert seen(tmp_path) == ["whole"]
 
 
-def test_a_run_that_lives_on_disturbs_nobody(tmp_path: Path) -> None:
+def test_a_surviving_run_does_not_affect_the_next(tmp_path: Path) -> None:
     """A JVM may outlive its killed Python for a moment and go on writing."""
     old = claimed(tmp_path)
     new = claimed(tmp_path, run="run-2", committed=2)
@@ -132,7 +132,7 @@ def test_a_checkpoint_older_than_its_output_does_not_go_on(tmp_path: Path) -> No
     assert seen(tmp_path) == ["0", "1", "2"]
 
 
-def test_batches_of_nobody_are_left_alone(tmp_path: Path) -> None:
+def test_batches_without_an_owner_are_left_alone(tmp_path: Path) -> None:
     """A directory with batches and no owner is not taken."""
     (tmp_path / "batch=0").mkdir()
     with pytest.raises(PipelineError, match="holds batches of an unknown writer"):

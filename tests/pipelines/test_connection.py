@@ -50,7 +50,7 @@ def test_a_user_with_a_password(tmp_path: Path) -> None:
     }
 
 
-def test_without_tls_there_is_nobody_to_trust(tmp_path: Path) -> None:
+def test_without_tls_there_is_no_truststore(tmp_path: Path) -> None:
     """Of a listener with authentication alone."""
     plain = {**SCRAM, "security.protocol": "SASL_PLAINTEXT"}
     found = write(tmp_path, plain).properties()

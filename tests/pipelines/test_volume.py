@@ -13,7 +13,7 @@ from barnabas_pipelines.volume import Volume
 SPEC = PipelineSpec(name="p", topics=("t",), path=PurePosixPath("/data/deep/er"), interval_ms=5_000)
 
 
-def test_any_directory_stands_for_data(tmp_path: Path) -> None:
+def test_any_directory_replaces_data(tmp_path: Path) -> None:
     """What is /data/deep/er in the document is deep/er in it."""
     volume = Volume(tmp_path)
     assert volume.output(SPEC) == tmp_path / "deep" / "er"

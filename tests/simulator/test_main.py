@@ -12,7 +12,7 @@ def processes_of(parent: int) -> list[int]:
     return list(map(int, Path(f"/proc/{parent}/task/{parent}/children").read_text().split()))
 
 
-def test_who_is_told_to_stop_leaves_no_process_behind() -> None:
+def test_sigterm_leaves_no_process_behind() -> None:
     """As a time limit does: SIGTERM, to the first process alone."""
     command = [sys.executable, "-m", "simulator", "--count", "100000", "--processes", "2"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as main:

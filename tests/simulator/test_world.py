@@ -49,7 +49,7 @@ def test_a_planted_bug_is_found(variant: str) -> None:
     assert any(run(seed, options).breach is not None for seed in range(SCHEDULES))
 
 
-def test_a_story_is_told_with_few_faults() -> None:
+def test_a_failing_run_is_shrunk_to_few_faults() -> None:
     """A failing run is shortened to the faults that it needs."""
     variant = "bug-truncate-to-high-watermark"
     seed = next(seed for seed in range(SCHEDULES) if run(seed, VARIANTS[variant]).breach)

@@ -33,7 +33,7 @@ def test_the_pinned_uv_is_not_installed_twice(tmp_path: Path) -> None:
     assert hashlib.sha256(uv.read_bytes()).digest() == before
 
 
-def test_sources_are_compiled_where_nobody_writes_bytecode(
+def test_sources_are_compiled_when_bytecode_writing_is_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A start of a broker need not compile its modules, whatever the container sets."""

@@ -68,7 +68,7 @@ def test_a_refused_record_is_an_error(kafka_broker: Broker, kafka_topic: str) ->
         demo.send(kafka_broker.bootstrap_servers, large, lambda _: None)
 
 
-def test_digests_tell_key_from_value() -> None:
+def test_digests_distinguish_key_and_value() -> None:
     """Null is not empty, and where the key ends matters."""
     pairs = [(b"ab", b"c"), (b"a", b"bc"), (None, b"abc"), (b"", b"abc"), (b"abc", None)]
     assert len({demo.digest(key, value) for key, value in pairs}) == len(pairs)

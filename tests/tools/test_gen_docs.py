@@ -71,7 +71,9 @@ def test_manifests_are_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--check"]) == 0, capsys.readouterr().out
 
 
-def test_without_helm_the_digests_tell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_helm_the_digests_are_compared(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """The check needs no Helm."""
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main(["--check"]) == 0

@@ -31,7 +31,7 @@ def test_every_file_is_named_with_its_digest(tmp_path: Path) -> None:
     assert stored["missing"] == made.missing
 
 
-def test_a_part_that_fails_tells_what_the_program_said() -> None:
+def test_a_failed_step_shows_the_programs_output() -> None:
     """The command, its status and its words."""
     with pytest.raises(ReleaseError, match=r"sh -c .*: status 3\nlost"):
         release.run("sh", "-c", "echo lost; exit 3")

@@ -38,7 +38,7 @@ except KeyboardInterrupt:
 """
 
 
-def test_a_failure_tells_what_the_command_said(
+def test_a_failure_shows_the_commands_output(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The title comes before, the output only with a failure."""

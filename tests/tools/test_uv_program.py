@@ -94,7 +94,7 @@ def test_a_uv_on_the_path_will_do_if_it_reads_the_lock_file(
     assert uv_program.any_usable([tmp_path / "absent", pinned]) == pinned
 
 
-def test_a_machine_without_wheels_is_told_what_to_do() -> None:
+def test_a_missing_wheel_is_reported_with_its_remedy() -> None:
     """There is no uv for every processor."""
     with pytest.raises(uv_program.MissingError, match="put it on PATH"):
         uv_program.wheel("Linux", "sparc64", "glibc")

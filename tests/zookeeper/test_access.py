@@ -36,7 +36,7 @@ def test_reading(acl: tuple[Acl, ...], identities: list[Identity], granted: bool
     assert allowed(acl, Permission.READ, identities) is granted
 
 
-def test_auth_stands_for_whoever_asks() -> None:
+def test_the_auth_scheme_is_replaced_by_the_callers_identity() -> None:
     """As CREATOR_ALL_ACL does: kept is who it was, not that it was somebody."""
     assert resolve("/a", [Acl(31, "auth", "")], [ANYONE, ME]) == (Acl(31, "digest", ME.id),)
 

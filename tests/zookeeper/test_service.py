@@ -90,7 +90,7 @@ def test_a_session_goes_on_after_its_connection() -> None:
     assert play.ask(again, kazoo.Exists("/here", False)).ephemeralOwner == first.session
 
 
-def test_a_session_that_nothing_is_heard_of_expires() -> None:
+def test_a_silent_session_expires() -> None:
     """Its znodes go, whoever watches hears, and it cannot be gone on with."""
     play = Play()
     quiet, other = play.join(), play.join()
@@ -120,7 +120,7 @@ def test_a_wrong_password_does_not_get_a_session() -> None:
     assert play.ask(client, kazoo.Exists("/", False)) is not None
 
 
-def test_whoever_takes_a_session_over_has_it_alone() -> None:
+def test_a_resumed_session_closes_the_previous_connection() -> None:
     """The connection before is hung up on when it says anything more."""
     play = Play()
     before = play.join()
@@ -131,7 +131,7 @@ def test_whoever_takes_a_session_over_has_it_alone() -> None:
     assert play.ask(after, kazoo.Exists("/", False)) is not None
 
 
-def test_nobody_is_shown_the_past() -> None:
+def test_a_client_with_a_newer_zxid_is_refused() -> None:
     """A client that has seen more than there is here is not told less."""
     with pytest.raises(HangUpError, match="this is the past"):
         Play().join(last_zxid=1 << 40)
@@ -192,7 +192,7 @@ def test_access_is_asked_for_each_operation() -> None:
         play.send(other, kazoo.Auth(0, "sasl", "x"))
 
 
-def test_watches_set_again_tell_what_was_missed() -> None:
+def test_reset_watches_deliver_missed_events() -> None:
     """After a reconnect a client says what it watched, and since when."""
     play = Play()
     client = play.join()

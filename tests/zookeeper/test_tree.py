@@ -165,7 +165,7 @@ def test_a_transaction_that_fails_at_its_end_is_taken_back_whole() -> None:
     assert contents(tree) == before
 
 
-def test_events_tell_watchers_what_happened() -> None:
+def test_each_change_triggers_its_watches() -> None:
     """Each change is reported for the znode, and for its parent where the children changed."""
     tree = Tree()
     created = tree.commit([Create("/a"), SetData("/a", b"x")], now_ms=1)

@@ -29,7 +29,7 @@ CHANGED, CHILDREN = EventType.DATA_CHANGED, EventType.CHILDREN_CHANGED
         (Kind.RECURSIVE, Event(CHANGED, "/a/bb"), False),
     ],
 )
-def test_what_each_kind_hears(kind: Kind, event: Event, heard: bool) -> None:
+def test_events_of_each_watch_type(kind: Kind, event: Event, heard: bool) -> None:
     """Watching /a/b in each of the four ways; only persistent ones hear twice."""
     watches: Watches[str] = Watches()
     watches.add("me", kind, "/a/b")
@@ -38,7 +38,7 @@ def test_what_each_kind_hears(kind: Kind, event: Event, heard: bool) -> None:
     assert watches.fire(event) == (["me"] if stays else [])
 
 
-def test_nobody_hears_twice_of_one_event() -> None:
+def test_each_watcher_gets_an_event_once() -> None:
     """A deletion is told to those who watch data and to those who watch children, once each."""
     watches: Watches[str] = Watches()
     for kind in Kind:

@@ -66,7 +66,7 @@ def test_a_member_joins_under_the_id_it_is_given_and_syncs(
     assert course(member, correlated(encode(SyncGroupResponse(), members.SYNC_VERSION)))
 
 
-def test_a_follower_asks_until_it_hears_of_the_rebalance(
+def test_a_follower_sends_heartbeats_until_the_rebalance(
     pair: tuple[Member, socket.socket],
 ) -> None:
     """Then it joins; any other answer ends the run."""

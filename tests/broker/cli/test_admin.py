@@ -33,7 +33,7 @@ def test_a_call_on_a_broker(kafka_broker: Broker) -> None:
         call(connection("127.0.0.1:1"), describe_cluster())
 
 
-def test_tls_verifies_unless_told_otherwise() -> None:
+def test_tls_verifies_by_default() -> None:
     """Certificate and host name, each switched off by its own property."""
     safe = client_config(connection(security_protocol="ssl")).tls
     assert safe is not None

@@ -111,13 +111,13 @@ def test_yes_and_no_with_reasons() -> None:
         (200, [], "is not the admin port"),
     ],
 )
-def test_whoever_else_answers(status: int, body: object, told: str) -> None:
-    """Is no broker of ours: that is a failure, and never a yes."""
+def test_a_foreign_http_server_is_a_failure(status: int, body: object, told: str) -> None:
+    """A port of another program permits no restart."""
     with answering(status, body) as url, pytest.raises(CommandError, match=told):
         may_restart(url, ASKING)
 
 
-def test_nobody_answers() -> None:
-    """Port 1 is nobody's."""
+def test_an_unreachable_admin_port_is_a_failure() -> None:
+    """Nothing listens on port 1."""
     with pytest.raises(CommandError, match=r"no answer from http://127.0.0.1:1/restart"):
         may_restart("http://127.0.0.1:1", ASKING)

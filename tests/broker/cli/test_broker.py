@@ -229,7 +229,7 @@ def test_another_clusters_directory_is_one_line(kafka_broker_factory: object) ->
     assert broker.cluster_id in lines[0]
 
 
-def test_where_its_data_are_unless_told_otherwise(tmp_path: Path) -> None:
+def test_the_default_data_directory_is_printed(tmp_path: Path) -> None:
     """In the user's state directory, and named: /tmp may be empty after a restart."""
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
     ready = tmp_path / "ready.json"

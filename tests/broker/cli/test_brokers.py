@@ -31,7 +31,7 @@ def admin(node: BrokerServer) -> str:
     return f"--admin=0={node.admin.url.removeprefix('http://')}"
 
 
-def test_who_is_there(node: BrokerServer) -> None:
+def test_lists_brokers_with_rack_controller_and_size(node: BrokerServer) -> None:
     """Address, rack, controller, and how much lies on each."""
     row = {
         "broker": 0, "address": f"127.0.0.1:{port_of(node)}", "rack": "west", "controller": True,

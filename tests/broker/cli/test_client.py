@@ -19,7 +19,9 @@ def closed_port() -> int:
 
 
 @pytest.mark.parametrize("command", [("topics", "list"), ("produce", "t"), ("consume", "t")])
-def test_a_refused_connection_is_told_at_once(closed_port: int, command: tuple[str, ...]) -> None:
+def test_a_refused_connection_is_reported_at_once(
+    closed_port: int, command: tuple[str, ...]
+) -> None:
     """The library would go on trying; a person wants to know that the port is wrong."""
     address = f"127.0.0.1:{closed_port}"
     error = run_command(*command, bootstrap=address, fails=1).stderr
@@ -81,7 +83,7 @@ def test_properties_reach_the_client(run: Run, tmp_path: Path) -> None:
     run("topics", "list", "--timeout", "0", fails=2)
 
 
-def test_all_addresses_that_cannot_be_right_are_told(kafka_broker: Broker) -> None:
+def test_all_invalid_addresses_are_reported(kafka_broker: Broker) -> None:
     """At once and with exit code 2, although one of them would do."""
     wrong = f"{kafka_broker.bootstrap_servers},h:99999,h:x,:9092,h:0"
     told = run_command("topics", "list", "-b", wrong, fails=2).stderr

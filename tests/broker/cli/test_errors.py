@@ -11,7 +11,7 @@ from barnabas_broker.testing import Broker
 from tests.waiting import RUN, seconds
 
 
-def test_several_failures_are_all_told_and_the_last_is_raised(
+def test_several_failures_are_all_reported_and_the_last_is_raised(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Deleting three topics of which two are missing names both."""
@@ -63,7 +63,9 @@ def test_an_error_is_one_line_and_its_class_is_the_exit_code(
         ["version"],
     ],
 )
-def test_nobody_reads_the_output(kafka_broker: Broker, kafka_topic: str, args: list[str]) -> None:
+def test_a_closed_output_pipe_ends_the_command_quietly(
+    kafka_broker: Broker, kafka_topic: str, args: list[str]
+) -> None:
     """`barnabas … | head -0` ends quietly, with the exit code of a program that SIGPIPE ends."""
     reading, writing = os.pipe()
     os.close(reading)
@@ -77,7 +79,9 @@ def test_nobody_reads_the_output(kafka_broker: Broker, kafka_topic: str, args: l
     assert (done.returncode, done.stderr) == (READER_LEFT, b"")
 
 
-def test_nobody_reads_what_a_tool_of_kafkas_prints(kafka_broker: Broker, kafka_topic: str) -> None:
+def test_a_closed_output_pipe_ends_a_kafka_tool_quietly(
+    kafka_broker: Broker, kafka_topic: str
+) -> None:
     """The same."""
     reading, writing = os.pipe()
     os.close(reading)

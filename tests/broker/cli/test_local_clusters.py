@@ -63,7 +63,7 @@ def test_the_command_line_wins_over_the_environment(state: Path, kafka_broker: B
     assert "BARNABAS_LOCAL and BARNABAS_BOOTSTRAP both say which brokers" in both.output
 
 
-def test_what_is_not_there_is_told(state: Path) -> None:
+def test_a_missing_cluster_or_user_is_reported(state: Path) -> None:
     """With what there is, or what brings it."""
 
     def told(name: str, *, fails: int = 2) -> str:

@@ -59,7 +59,7 @@ def test_a_move_is_waited_for_and_shown(node: BrokerServer, bootstrap: str) -> N
     assert all(re.search(r"online +[\d.]+ [GT]iB +[\d.]+ [GT]iB ", line) for line in online)
 
 
-def test_what_cannot_be_moved_is_told(bootstrap: str) -> None:
+def test_failed_moves_are_reported_by_error_name(bootstrap: str) -> None:
     """With the protocol's name of the error, all of them, exit code 1."""
     failed = run_command(
         "log-dirs", "move", "nothing:0", "nothing:3", "--to", "/nowhere",

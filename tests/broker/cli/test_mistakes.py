@@ -88,7 +88,7 @@ WRONG = (
 
 
 @pytest.mark.parametrize(("code", "typed", "told"), MISTAKES)
-def test_a_mistake_is_told(
+def test_a_mistake_is_reported_with_its_correction(
     kafka_broker: Broker, kafka_topic: str, tmp_path: Path, code: int, typed: str, told: str
 ) -> None:
     """What is wrong, and what would be right, in a line or two."""

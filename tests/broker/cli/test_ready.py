@@ -46,7 +46,7 @@ def test_a_broker_that_serves() -> None:
     assert (code, line.startswith("ready: ")) == (0, True)
 
 
-def test_nobody_there() -> None:
+def test_an_unreachable_broker_is_not_ready() -> None:
     """Exit code 1, and the reason."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))

@@ -70,7 +70,7 @@ def test_what_is_no_token_is_refused(pattern: str, wrong: str) -> None:
     assert refused.value.message.startswith(f"--format: there is no {wrong}; there are %s ")
 
 
-def test_another_choice_of_what_is_printed_beside_it(run: Run) -> None:
+def test_conflicting_output_options_are_refused(run: Run) -> None:
     """One of the two would have no effect."""
     told = run("consume", "t", "--format", "%s", "--print", "key", "--output", "json", fails=2)
     assert "leave out --print, --output" in told.stderr

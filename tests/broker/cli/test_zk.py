@@ -68,7 +68,7 @@ def test_members(ensemble: str) -> None:
     assert outcome.stderr == "Error: 1 of 2 members do not serve\n"
 
 
-def test_nobody_there() -> None:
+def test_an_unreachable_ensemble_is_reported() -> None:
     """It says where it looked, and for how long."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -55,7 +55,7 @@ def test_the_user_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ("barnabas.zookeeper.jaas.file=/none", "/none: No such file"),
     ],
 )
-def test_what_is_wrong_is_told_before_anything_is_tried(
+def test_invalid_settings_are_reported_before_connecting(
     tmp_path: Path, line: str, reason: str
 ) -> None:
     """By name, as a broker tells it."""
@@ -67,7 +67,7 @@ def test_what_is_wrong_is_told_before_anything_is_tried(
     assert told.stderr.startswith("Error: ")
 
 
-def test_a_znode_of_somebody(tmp_path: Path) -> None:
+def test_a_protected_znode_is_shown_to_its_owner_only(tmp_path: Path) -> None:
     """It is shown to who says who he is, and to nobody else."""
     file = tmp_path / "client.properties"
     file.write_text("barnabas.zookeeper.digest=kafka:secret\n")

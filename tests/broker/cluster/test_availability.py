@@ -73,7 +73,7 @@ def test_replicas_are_behind_until_leader_and_isr() -> None:
     assert in_sync(ME, [(TP, assigned, 1)], image).behind == ()
 
 
-def test_why_nobody_leads() -> None:
+def test_reasons_for_a_leaderless_partition() -> None:
     """What keeps each in-sync replica from leading; what is led is not named."""
     led = PartitionState(replicas=(1,), isr=(1,), leader=1, leader_epoch=0, controller_epoch=0)
     lost = replace(led, replicas=(1, 2, 3), isr=(2, 3), leader=NO_LEADER, offline=(3,))

@@ -143,7 +143,7 @@ def test_leadership_is_taken_only_of_the_topic_that_is_here_and_by_its_replicas(
     assert answers == {TopicPartition("t", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
-def test_a_partition_may_be_told_before_those_below_it() -> None:
+def test_a_partition_may_arrive_before_those_with_lower_numbers() -> None:
     """LeaderAndIsr names only what lies here; the others are without a leader until they come."""
     first, second = replace(STATE, replicas=(1,), isr=(1,), leader=1), STATE
     cluster = CLUSTER.with_changes(put=(replace(TOPIC, partitions=(first, second)),))
@@ -184,7 +184,7 @@ def test_settings_are_to_be_read_of_topics_that_are_not_known() -> None:
     assert new_topics(CLUSTER, ["t", "u"]) == ["u"]
 
 
-def test_clients_hear_of_a_topic_when_all_of_it_is_told() -> None:
+def test_a_topic_is_visible_to_clients_once_all_its_partitions_are_known() -> None:
     """Not when this broker is told what it holds of it: the number of partitions is wrong then."""
     given = told(CLUSTER)
     leads = replace(given, update_metadata=None)

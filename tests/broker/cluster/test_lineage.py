@@ -41,7 +41,7 @@ def test_a_step_names_what_it_touched() -> None:
     assert found(third, third) == {}
 
 
-def test_where_nobody_has_noted_the_steps_everything_is_compared() -> None:
+def test_without_recorded_steps_everything_is_compared() -> None:
     """After a change in another way, one from elsewhere, too many, or one too large."""
     first = MetadataImage(cluster_id="c").with_changes(put=(topic("a", 2), topic("b", 1)))
     other = replace(first, topics={"a": first.topics["a"]})

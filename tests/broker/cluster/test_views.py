@@ -27,7 +27,7 @@ def test_brokers_are_shown_where_the_listener_is() -> None:
     assert live_endpoints(IMAGE, "OUT") == {1: Endpoint("OUT", "h1", 2)}
 
 
-def test_no_broker_is_shown_before_a_controller_has_told_of_them() -> None:
+def test_no_broker_is_listed_before_the_first_update_metadata() -> None:
     """Clients ask again then, and do not take one broker without topics for the cluster."""
     started = MetadataImage(cluster_id="c", brokers={1: IMAGE.brokers[1]})
     assert live_endpoints(started, "IN") == {}
@@ -43,7 +43,7 @@ def test_no_broker_is_shown_before_a_controller_has_told_of_them() -> None:
         (-1, "IN", ErrorCode.LEADER_NOT_AVAILABLE, -1),
     ],
 )
-def test_a_leader_is_reachable_or_the_reason_is_told(
+def test_a_leader_is_reachable_or_the_error_names_the_reason(
     leader: int, listener: str, error: ErrorCode, shown: int
 ) -> None:
     """Not alive and not on this listener are different faults, with different cures."""

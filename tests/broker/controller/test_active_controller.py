@@ -69,7 +69,7 @@ def test_a_controller_that_dies_is_followed_by_another(cluster: Cluster) -> None
     assert cluster.leaders("only") == [(-1, (1,))]
 
 
-def test_the_broker_of_the_next_controller_hears_who_has_gone(cluster: Cluster) -> None:
+def test_the_next_controllers_broker_learns_of_stopped_brokers(cluster: Cluster) -> None:
     """Each image follows on the one before, so that nobody of it waits for who is away."""
     images = [cluster.controllers[2].image]
     gone: set[int] = set()
@@ -115,7 +115,7 @@ def test_a_broker_that_says_nothing_is_not_doubted(cluster: Cluster) -> None:
     assert cluster.leaders("t") == [(2, (2,))]
 
 
-def test_the_next_controller_doubts_whoever_says_so(cluster: Cluster) -> None:
+def test_the_next_controller_honours_unclean_shutdowns(cluster: Cluster) -> None:
     """The one before may not have seen them come, and have named them all the same."""
     cluster.kill(2)
     cluster.start(2, unclean=True)
@@ -125,7 +125,7 @@ def test_the_next_controller_doubts_whoever_says_so(cluster: Cluster) -> None:
     assert cluster.leaders("only") == [(2, (2,))]
 
 
-def test_a_broker_that_stood_for_election_in_vain_knows_that_it_has_restarted() -> None:
+def test_a_broker_that_lost_the_election_is_seen_as_restarted() -> None:
     """The controller of then is gone before it saw it: what this one led has a new epoch."""
     cluster = Cluster(2)
     cluster.create(placed((2,)))
@@ -253,7 +253,7 @@ def test_brokers_that_allow_unclean_leaders_elect_them_at_once(cluster: Cluster)
     assert (cluster.leaders("t"), cluster.leaders("strict")) == ([(2, (2,))], [(-1, (3,))])
 
 
-def test_leaders_change_who_is_in_sync(cluster: Cluster) -> None:
+def test_leaders_change_the_isr(cluster: Cluster) -> None:
     """It is written and told; a request made again is granted again, a late one is not."""
     cluster.create(placed((2, 1, 3)))
     epoch = cluster.image.brokers[2].epoch
@@ -272,7 +272,7 @@ def test_leaders_change_who_is_in_sync(cluster: Cluster) -> None:
         cluster.process(AlterPartitionReceived(IsrRequest(2, epoch - 1, [], 1)))
 
 
-def test_a_state_that_somebody_else_wrote_is_not_overwritten(cluster: Cluster) -> None:
+def test_a_state_with_another_znode_version_is_not_overwritten(cluster: Cluster) -> None:
     """The change is refused, and the state is read again."""
     cluster.create(placed((2, 1)))
     path = PartitionStateZnode("t", 0).path
@@ -310,7 +310,7 @@ def test_a_change_is_made_although_a_message_is_lost(cluster: Cluster, lost: Los
 
 
 @pytest.mark.parametrize("lost", Lost)
-def test_while_nobody_knows_whether_a_change_was_made(cluster: Cluster, lost: Lost) -> None:
+def test_an_isr_change_with_an_unknown_outcome_is_retriable(cluster: Cluster, lost: Lost) -> None:
     """The error says that it is to be asked for again, and then it is granted.
 
     After INVALID_UPDATE_VERSION a leader of Apache's would wait for a newer state for good.
@@ -365,7 +365,7 @@ def test_a_change_is_not_refused_by_what_a_member_that_lags_has(cluster: Cluster
     assert (answer.state.isr, answer.state.partition_epoch) == ((2, 3), 2)
 
 
-def test_others_are_changed_beside_what_somebody_else_wrote(cluster: Cluster) -> None:
+def test_one_conflicting_write_does_not_fail_the_others(cluster: Cluster) -> None:
     """One transaction writes them all: what the store refuses is one of them."""
     cluster.create(placed((2, 1), (2, 3)))
     path = PartitionStateZnode("t", 0).path
@@ -513,7 +513,7 @@ def test_an_office_that_is_taken_away_is_contested_again(cluster: Cluster) -> No
     assert cluster.leaders("t") == [(3, (3, 2, 1))]
 
 
-def test_the_next_controller_hears_of_everything_too(cluster: Cluster) -> None:
+def test_the_next_controller_watches_topics_and_brokers(cluster: Cluster) -> None:
     """Topics that old tools make, and brokers that come and go, after it was elected."""
     cluster.kill(1)
     cluster.ensemble.commit(

@@ -40,7 +40,7 @@ def test_the_longest_log_is_elected(
     assert elected == (None if leader is None else LeaderAndIsr(leader, 5, (leader,), 2))
 
 
-def test_who_comes_again_answers_again() -> None:
+def test_a_restarted_replica_is_asked_for_its_log_end_again() -> None:
     """What it had before may be gone."""
     add_log_end = Ends(4)
     add_log_end.add_log_end(1, LogEnd(1, 1))
@@ -97,7 +97,7 @@ def test_a_sole_in_sync_replica_is_not_elected_blindly(
     assert (None if settled is None else (settled.leader, settled.isr)) == expected
 
 
-def test_a_partition_with_one_replica_waits_for_nobody() -> None:
+def test_a_partition_with_one_replica_does_not_wait() -> None:
     """There is nobody else to ask."""
     there = present(2, doubtful={2})
     assert settle((2,), ALONE, there, unclean=False, controller_epoch=2) is not None

@@ -105,7 +105,7 @@ def test_a_broker_is_named_by_its_id_or_not_at_all() -> None:
         assert name in caught.value.message
 
 
-def test_unknown_resource_types_are_told_apart() -> None:
+def test_unknown_resource_types_are_refused() -> None:
     """A number that a later Kafka gave a meaning is not an error of this program."""
     assert resource_of(4) is ConfigResource.BROKER
     assert resource_of(77) is ConfigResource.UNKNOWN

@@ -79,7 +79,7 @@ def test_nothing_is_written_where_all_is_in_order(store: EmbeddedStore) -> None:
     assert load_topic(store, "t").partitions[0].leader_epoch == 1
 
 
-def test_who_registered_after_its_partition_was_settled_has_restarted(
+def test_a_registration_after_the_last_election_is_a_restart(
     store: EmbeddedStore,
 ) -> None:
     """A new controller sees it by the transactions, although it never saw the broker go."""

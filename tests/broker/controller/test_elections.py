@@ -34,7 +34,7 @@ def test_the_preferred_replica_leads_a_new_partition() -> None:
         (LeaderAndIsr(-1, 4, (1, 3), 1), {2, 3}, False, (3, (3,))),
     ],
 )
-def test_a_partition_is_settled_by_who_is_alive(
+def test_a_partition_is_elected_from_its_live_replicas(
     state: LeaderAndIsr,
     live: set[int],
     unclean: bool,
@@ -50,7 +50,7 @@ def test_a_partition_is_settled_by_who_is_alive(
         assert (settled.leader_epoch, settled.controller_epoch) == (5, 2)
 
 
-def test_who_was_restarted_may_have_lost_the_end_of_its_log() -> None:
+def test_a_restarted_replica_leaves_the_isr() -> None:
     """It leaves the in-sync replicas; alone among them it leads on, in a new epoch (KIP-380)."""
 
     def settled(
@@ -81,7 +81,7 @@ def test_who_was_restarted_may_have_lost_the_end_of_its_log() -> None:
         (1, (1, 2), {1, 2}, {1, 2}, False, (1, (1, 2))),
     ],
 )
-def test_who_says_that_it_was_not_stopped_in_order_leaves_those_in_sync(
+def test_a_replica_with_an_unclean_shutdown_leaves_the_isr(
     leader: int,
     isr: tuple[int, ...],
     doubted: set[int],
@@ -96,7 +96,7 @@ def test_who_says_that_it_was_not_stopped_in_order_leaves_those_in_sync(
     assert (None if settled is None else (settled.leader, settled.isr)) == expected
 
 
-def test_who_has_caught_up_since_is_doubted_no_more() -> None:
+def test_a_replica_that_caught_up_stays_in_the_isr() -> None:
     """Only a registration is an occasion to leave."""
     state = LeaderAndIsr(1, 4, (1, 2), 1)
     present = LiveBrokers({1, 2}, doubtful={1, 2})
@@ -149,7 +149,7 @@ LED_BY_1 = LeaderAndIsr(1, 4, (1, 2, 3), 1)
         ((1,), set(), True, None),
     ],
 )
-def test_an_unclean_leader_is_taken_only_where_that_is_allowed_and_nobody_is_in_sync(
+def test_an_unclean_leader_is_elected_only_if_enabled_and_the_isr_is_offline(
     isr: tuple[int, ...],
     live: set[int],
     unclean: bool,
@@ -166,7 +166,7 @@ def test_an_unclean_leader_is_taken_only_where_that_is_allowed_and_nobody_is_in_
         assert elected == LeaderAndIsr(leader, 5, in_sync, 2, recovering)
 
 
-def test_the_preferred_leader_is_the_first_replica_or_nobody() -> None:
+def test_the_preferred_leader_is_the_first_replica_or_none() -> None:
     """In-sync replicas stay as they are; a first replica that is behind or away does not lead."""
     led_by_2 = LeaderAndIsr(2, 4, (3, 2, 1), 1)
     elected = elect_preferred((1, 2, 3), led_by_2, live={1, 2, 3}, controller_epoch=2)

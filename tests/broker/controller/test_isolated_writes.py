@@ -67,7 +67,7 @@ def test_a_topic_without_znodes_stops_no_election(cluster: Cluster) -> None:
     assert not cluster.active_controller.unsettled
 
 
-def test_what_somebody_asks_for_is_done_for_the_others(cluster: Cluster) -> None:
+def test_a_partition_without_a_znode_does_not_fail_the_others(cluster: Cluster) -> None:
     """Elections and moves are refused for the partition without a znode alone."""
     epoch = cluster.image.brokers[2].epoch
     assert cluster.process(ControlledShutdown(2, epoch)) == []

@@ -34,7 +34,7 @@ def test_the_reasons_for_a_refusal(change: InSyncChange, expected: ErrorCode | N
     assert judge(STATE, change, broker_id=1, eligible={1, 2, 3}, version=2) is expected
 
 
-def test_old_leaders_are_told_otherwise_that_a_replica_is_not_eligible() -> None:
+def test_an_ineligible_replica_has_another_error_in_old_versions() -> None:
     """They do not know that error."""
     change = replace(CHANGE, isr=(1, 4))
     code = judge(STATE, change, broker_id=1, eligible={1, 2, 3}, version=1)

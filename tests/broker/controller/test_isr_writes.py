@@ -40,7 +40,7 @@ def notes(cluster: Cluster) -> list[str]:
     return cluster.stores[1].children(IsrChangeZnode.ROOT)
 
 
-def test_a_leader_writes_and_the_controller_tells_everybody(cluster: Cluster) -> None:
+def test_the_controller_propagates_an_isr_that_a_leader_wrote(cluster: Cluster) -> None:
     """Once it was notified; the notification is then gone."""
     written = write(cluster, 2, 3)
     assert (written.isr, written.partition_epoch) == ((2, 3), 1)
@@ -92,7 +92,7 @@ def test_a_leader_that_dies_after_its_write(cluster: Cluster) -> None:
     assert cluster.leaders("t") == [(3, (3,))]
 
 
-def test_notifications_that_nobody_can_read_are_taken_away(cluster: Cluster) -> None:
+def test_unreadable_isr_notifications_are_deleted(cluster: Cluster) -> None:
     """And those for topics that there are none of."""
     for data in (b"{", IsrChangeZnode.encode([TopicPartition("gone", 3)])):
         cluster.ensemble.commit([Create(IsrChangeZnode.PREFIX, data, sequential=True)])
@@ -111,7 +111,7 @@ def test_the_next_controller_reads_what_the_last_one_left(cluster: Cluster) -> N
     assert cluster.stores[2].children(IsrChangeZnode.ROOT) == []
 
 
-def test_many_partitions_are_told_in_several_notifications(cluster: Cluster) -> None:
+def test_many_partitions_are_split_over_several_notifications(cluster: Cluster) -> None:
     """A znode holds no more."""
     many = [TopicPartition("u", number) for number in range(PARTITIONS_PER_NOTIFICATION + 1)]
     notify_controller(cluster.stores[2], many, now_ms=NOW_MS)

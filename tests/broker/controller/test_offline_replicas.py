@@ -87,7 +87,7 @@ def test_the_only_replica_has_no_leader_until_its_directory_is_back(cluster: Clu
     assert cluster.leaders("only") == [(2, (2,))]
 
 
-def test_nobody_gives_leadership_back_while_the_directory_takes_nothing(cluster: Cluster) -> None:
+def test_a_replica_in_a_full_directory_gets_no_leadership_back(cluster: Cluster) -> None:
     """Nor lets the replica into the in-sync replicas; both again when it does."""
     cluster.disk(2, T0, works=False)
     state = cluster.image.partition(T0)
@@ -118,7 +118,7 @@ def test_other_elections_pass_it_over_too(cluster: Cluster) -> None:
     assert offline(cluster, T0) == (3,)
 
 
-def test_a_broker_that_comes_again_is_asked_anew(cluster: Cluster) -> None:
+def test_a_restarted_broker_is_asked_again(cluster: Cluster) -> None:
     """What it said before is over; it may have another disk."""
     cluster.disk(3, T0, works=False)
     cluster.kill(3)
@@ -155,7 +155,7 @@ def test_topics_that_are_read_again_or_deleted(cluster: Cluster) -> None:
     assert offline(cluster, T0) == ()
 
 
-def test_a_topic_made_anew_in_zookeeper_keeps_no_broker_from_being_noticed(
+def test_a_topic_recreated_in_zookeeper_does_not_hide_offline_replicas(
     cluster: Cluster,
 ) -> None:
     """It has less partitions than the one of which a replica could not be used."""

@@ -119,7 +119,7 @@ def test_moves_that_are_refused(
     assert cluster.image.topics is before
 
 
-def test_elections_that_somebody_asks_for(cluster: Cluster) -> None:
+def test_requested_elections(cluster: Cluster) -> None:
     """The preferred leader, or any that is left; why not, where it cannot be."""
     cluster.kill(1)
     preferred, unclean = ElectionType.PREFERRED, ElectionType.UNCLEAN

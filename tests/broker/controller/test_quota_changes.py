@@ -82,7 +82,7 @@ def test_stored_as_kafka_does(tmp_path: Path, parts: Parts, path: str) -> None:
     assert embedded.image.quota_configs == {}
 
 
-def test_credentials_stay_beside_quotas(tmp_path: Path) -> None:
+def test_quota_changes_keep_credentials(tmp_path: Path) -> None:
     """A user's znode has both; neither change loses the other."""
     embedded = Embedded(tmp_path)
     config = b'{"version":1,"config":{"SCRAM-SHA-256":"stored"}}'
@@ -178,7 +178,7 @@ def test_written_by_others(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> 
     assert embedded.image.quota_configs == {}
 
 
-def test_a_user_who_is_called_like_the_default(tmp_path: Path) -> None:
+def test_a_user_named_like_the_default_entity(tmp_path: Path) -> None:
     """Its settings stay when those of the default change: its name is written otherwise."""
     embedded = Embedded(tmp_path)
 

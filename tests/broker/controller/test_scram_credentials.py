@@ -17,7 +17,7 @@ def upsertion(
     return Upsertion(user, mechanism, iterations, b"salt", b"salted")
 
 
-def test_what_is_stored_beside_it_stays() -> None:
+def test_other_mechanisms_and_quotas_are_kept() -> None:
     """Another mechanism, and quotas."""
     changed, refused = plan_credentials(KNOWN, [], [upsertion()])
     assert not refused
@@ -84,7 +84,7 @@ def test_all_changes_of_a_user_or_none() -> None:
         ([SHA_512, SHA_512], [], ErrorCode.DUPLICATE_RESOURCE),
     ],
 )
-def test_of_several_faults_kafkas_first_is_told(
+def test_of_several_errors_kafkas_first_is_returned(
     deletions: list[int], upsertions: list[tuple[int, int]], code: ErrorCode
 ) -> None:
     """The order is the one of ZkAdminManager."""

@@ -62,7 +62,7 @@ def test_taking_over_again_after_a_crash_on_the_way(tmp_path: Path) -> None:
         store.close()
 
 
-def test_a_topic_that_nobody_can_read_stops_the_start(tmp_path: Path) -> None:
+def test_an_unreadable_topic_znode_fails_the_startup(tmp_path: Path) -> None:
     """Leaving it out would look like a deletion to everybody who follows the image."""
     store = EmbeddedStore.open(tmp_path, now_ms=5)
     begin(store)

@@ -37,7 +37,7 @@ def changed(state: PartitionState, number: int = 0) -> TargetState:
     return TargetState(VIEW.image.with_changes(put=(replace(TOPIC, partitions=tuple(partitions)),)))
 
 
-def test_a_broker_that_was_told_nothing_is_told_everything() -> None:
+def test_a_new_broker_is_sent_everything() -> None:
     """All partitions and brokers, and what it holds; nothing it has is new to it."""
     told = to(3, None, VIEW)
     assert told.stop_replica is None
@@ -54,13 +54,13 @@ def test_a_broker_that_was_told_nothing_is_told_everything() -> None:
     assert [each.rack for each in told.update_metadata.live_brokers] == ["r1", "r2", "r3"]
 
 
-def test_nothing_is_told_twice() -> None:
+def test_an_unchanged_state_is_not_sent_again() -> None:
     """Who was told a view is told nothing when it has not changed."""
     assert to(2, VIEW, VIEW) == Orders()
     assert to(2, VIEW, TargetState(VIEW.image.with_changes(put=(replace(TOPIC),)))) == Orders()
 
 
-def test_who_registered_again_is_told_everything_again() -> None:
+def test_a_restarted_broker_is_sent_everything_again() -> None:
     """A broker that was restarted has forgotten what it was told."""
     again = replace(BROKERS[2], epoch=200)
     new = TargetState(VIEW.image.with_changes(brokers=BROKERS | {2: again}))
@@ -95,7 +95,7 @@ def test_a_change_of_in_sync_replicas_is_metadata_only() -> None:
         assert [(each.isr, each.zk_version) for each in topic.partition_states] == [([2], 1)]
 
 
-def test_a_new_leader_is_told_to_the_replicas_and_to_all() -> None:
+def test_a_new_leader_is_sent_to_the_replicas_and_in_metadata() -> None:
     """Replicas become leader or follower in the new epoch."""
     new = changed(replace(STATE, leader=3, leader_epoch=5))
     told = to(3, VIEW, new)
@@ -149,7 +149,7 @@ def test_a_broker_that_stops_no_longer_follows() -> None:
     assert to(2, VIEW, replace(VIEW, stopping=frozenset({3}))) == Orders()
 
 
-def test_brokers_that_come_and_go_are_told_to_all() -> None:
+def test_changed_live_brokers_are_sent_to_all() -> None:
     """Without any partition having changed."""
     gone = {number: each for number, each in BROKERS.items() if number != 3}
     told = to(1, VIEW, TargetState(VIEW.image.with_changes(brokers=gone)))
@@ -158,7 +158,7 @@ def test_brokers_that_come_and_go_are_told_to_all() -> None:
     assert told.update_metadata.topic_states == []
 
 
-def test_partitions_that_nobody_has_led_yet_are_not_told() -> None:
+def test_partitions_without_a_first_leader_are_not_sent() -> None:
     """There is nothing that a broker could make of them."""
     never = replace(STATE, leader=-1, leader_epoch=-1, isr=())
     assert (
@@ -171,7 +171,7 @@ def test_partitions_that_nobody_has_led_yet_are_not_told() -> None:
     )
 
 
-def test_who_is_asked_is_told_everything_it_holds() -> None:
+def test_a_queried_broker_is_sent_all_its_replicas() -> None:
     """In LeaderAndIsr, for the answers; nobody else is told, and nothing again."""
     asked = replace(VIEW, asked={2: 1})
     told = to(2, VIEW, asked)

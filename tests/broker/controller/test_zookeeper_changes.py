@@ -158,7 +158,7 @@ def test_what_makes_a_broker_another_one() -> None:
     assert doubtful({1: unclean, 2: replace(BROKER, id=2)}) == {1}
 
 
-def test_a_registration_that_nobody_can_read() -> None:
+def test_an_unreadable_registration_is_an_offline_broker() -> None:
     """Its broker counts as away until it has written it again, and elections go on."""
     cluster = Cluster(4)
     cluster.create(NewTopic(name="t", assignments=[(0, (2, 4)), (1, (3, 4))]))

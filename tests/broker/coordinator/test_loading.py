@@ -71,7 +71,7 @@ def test_records_are_replayed_in_order(written: Written) -> None:
     assert written.read() == records
 
 
-def test_what_cannot_be_read_is_skipped_and_told(
+def test_unreadable_records_are_skipped_and_logged(
     written: Written, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One bad record does not take the other groups with it."""
@@ -82,7 +82,9 @@ def test_what_cannot_be_read_is_skipped_and_told(
 
 
 @pytest.mark.parametrize("end", [ControlType.COMMIT, ControlType.ABORT])
-def test_transactions_are_told_with_their_end(written: Written, end: ControlType) -> None:
+def test_transactional_offsets_are_replayed_with_their_marker(
+    written: Written, end: ControlType
+) -> None:
     """What was written in one is pending; what the marker says comes where it lies in the log."""
     producer = {"producer_id": 7, "producer_epoch": 0, "transactional": True}
     written.add(encode(offset(1)), base_sequence=0, **producer)

@@ -61,7 +61,7 @@ OTHERS = [
 EVERY = [*SURROUNDINGS, *OTHERS]
 
 
-def test_records_are_nobody_s_and_plain_unless_said_otherwise() -> None:
+def test_records_are_non_transactional_by_default() -> None:
     """A turn without a producer is part of no transaction."""
     assert NO_PRODUCER == (-1, -1)
     assert Limits(load_buffer_bytes=1, timeout_ms=1).codec is Codec.NONE
@@ -317,9 +317,7 @@ def test_an_appended_record_that_cannot_be_replayed_has_the_log_read_again(
     assert "Failed to replay an appended record" in caplog.text
 
 
-def test_who_leads_no_longer_does_not_retry(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_former_leader_does_not_retry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The attempts end with the leadership."""
 
     async def work(world: World) -> None:
@@ -451,7 +449,7 @@ def test_periodic_work_that_fails_in_one_shard_is_done_in_the_others(
     asyncio.run(main())
 
 
-def test_answers_stand_where_nobody_depends_on_the_records() -> None:
+def test_an_independent_response_survives_a_failed_append() -> None:
     """Without a refusal of its own, a failed append changes no answer."""
     turn: CoordinatorResult[str] = CoordinatorResult(5)
     turn.answer("w", HeartbeatResponse())

@@ -22,7 +22,7 @@ class Waiting(Parked):
         self.times += 1
 
 
-def test_who_is_parked_is_told_once_its_answer_is_there() -> None:
+def test_a_parked_request_completes_with_its_response() -> None:
     """An answer, or what a refusal comes to; who has gone needs none."""
     answered, refused, gone = Waiting(), Waiting(), Waiting()
     assert not answered.done()

@@ -58,7 +58,7 @@ def test_the_table(before: Health, finding: Finding, after: Health) -> None:
     assert heard == ([after] if after is not before else [])
 
 
-def test_a_state_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_state_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     """However many writes meet the full disk, the log has one line."""
     health = DirectoryHealth(PATH)
     for _ in range(100):

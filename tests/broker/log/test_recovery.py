@@ -225,7 +225,7 @@ def test_a_swap_replaces_what_it_was_made_of(
 ONE, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
-def test_the_end_of_all_doubts_is_told_once() -> None:
+def test_the_last_recovered_log_is_reported_once() -> None:
     """What was never doubted changes nothing."""
     doubts, told = TruncatedLogs(), []
     doubts.partitions |= {ONE, OTHER}
@@ -238,7 +238,7 @@ def test_the_end_of_all_doubts_is_told_once() -> None:
     assert told == [set()]
 
 
-def test_nobody_needs_to_hear_of_it() -> None:
+def test_truncated_logs_without_a_listener() -> None:
     """Where nothing is said when registering."""
     doubts = TruncatedLogs()
     doubts.partitions.add(ONE)

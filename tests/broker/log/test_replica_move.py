@@ -279,7 +279,7 @@ def test_a_power_cut_anywhere(played: Played, root: Path) -> None:
                 check_stop(played, position, machine, root, loss=loss, names=names)
 
 
-def test_a_copy_of_what_was_cut_is_made_anew(tmp_path: Path) -> None:
+def test_a_truncated_log_is_copied_again(tmp_path: Path) -> None:
     """What a follower truncates must not survive in the copy, even if the log grows again."""
     logs = open_directories(tmp_path / "one", tmp_path / "two", config=SMALL)
     log = logs.create(A, SMALL, TOPIC_A, NOW)

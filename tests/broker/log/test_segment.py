@@ -114,7 +114,7 @@ def test_every_offset_is_located_where_the_file_has_it(tmp_path: Path, interval:
 
 
 @pytest.mark.parametrize("interval", [0, 1000])
-def test_a_consumer_of_old_records_reads_no_byte_of_them(
+def test_consecutive_reads_of_old_records_use_cached_positions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interval: int
 ) -> None:
     """Far behind the tail, each slice begins where the one before ended: memory knows both."""

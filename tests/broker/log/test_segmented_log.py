@@ -99,7 +99,7 @@ def test_preallocated_segments_are_trimmed_when_rolled(tmp_path: Path) -> None:
     assert log.segments[1].size < 400
 
 
-def test_the_topic_id_is_kept_beside_the_data(tmp_path: Path) -> None:
+def test_the_topic_id_is_kept_in_the_partition_directory(tmp_path: Path) -> None:
     """A directory of another topic of the same name is refused."""
 
     def opened(topic_id: UUID | None) -> PartitionLog:

@@ -677,7 +677,7 @@ def test_a_walk_in_stages_finds_what_a_walk_finds(at_once: int) -> None:
 
 
 @pytest.mark.parametrize("codec", [codec for codec in Codec if codec is not Codec.NONE])
-def test_what_takes_long_is_left_to_who_has_time(codec: Codec) -> None:
+def test_long_decompression_is_left_to_a_thread(codec: Codec) -> None:
     """The event loop learns that there is too much to decompress, and a thread does all of it."""
     large = build_batch([(NOW, None, bytes(2 << 20), ())], codec=codec)
     with pytest.raises(TooMuchAtOnce):

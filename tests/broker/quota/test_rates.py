@@ -92,7 +92,7 @@ def test_rates_and_throttle_times_are_kafkas(seed: int) -> None:
             assert sensor.measured(now) == reference.measure(now)
 
 
-def test_a_client_that_waits_as_told_is_within_its_quota() -> None:
+def test_a_client_that_honours_its_throttle_time_is_within_its_quota() -> None:
     """So long is the throttle time: the amount over what has passed since is the limit."""
     sensor = RateSensor(1000, windows=11, window_ms=1000)
     assert sensor.record(20_000, 0) == 10_000

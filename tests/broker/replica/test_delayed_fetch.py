@@ -60,8 +60,8 @@ class Hurried:
 
 
 @pytest.mark.parametrize("cancelled", [False, True])
-def test_who_hurries_a_fetch_is_freed_without_the_collector(cancelled: bool) -> None:
-    """Which is rare, so that what is parked for long would pile up."""
+def test_a_fetch_callback_is_freed_without_garbage_collection(cancelled: bool) -> None:
+    """A collection is rare, so parked fetches would pile up."""
 
     async def story() -> None:
         request = Hurried()

@@ -68,7 +68,7 @@ def test_it_waits_for_every_partition() -> None:
     asyncio.run(story())
 
 
-def test_what_counts_by_then_is_told_as_it_begins_to_wait() -> None:
+def test_partitions_decided_before_the_wait_are_reported_at_its_start() -> None:
     """Its partitions moved while the request was worked on, and may never move again."""
 
     async def story() -> None:
@@ -101,7 +101,7 @@ def test_time_is_up() -> None:
     asyncio.run(story())
 
 
-def test_a_fault_is_told_of_its_partition_alone() -> None:
+def test_an_error_affects_its_partition_only() -> None:
     """A partition that was lost does not touch another's verdict."""
 
     async def story() -> None:

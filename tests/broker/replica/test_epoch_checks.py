@@ -25,7 +25,7 @@ def log_of(*epochs: int) -> MemoryLog:
         (6, ErrorCode.UNKNOWN_LEADER_EPOCH),
     ],
 )
-def test_who_is_behind_is_told(asked: int, answer: ErrorCode) -> None:
+def test_stale_and_unknown_leader_epochs_are_refused(asked: int, answer: ErrorCode) -> None:
     """An older epoch is fenced, a newer one unknown, none at all is let pass (KIP-320)."""
     assert check_epoch(5, asked) is answer
 
@@ -63,7 +63,7 @@ def test_a_fetch_that_diverges() -> None:
     assert divergence(log, offset=1, fetched_epoch=5) == EpochEnd(3, 2), "though it goes further"
 
 
-def test_a_log_that_cannot_tell() -> None:
+def test_an_unknown_epoch_is_out_of_range() -> None:
     """An epoch newer than any known, and an offset that is gone, are out of range."""
     log = log_of(3)
     with pytest.raises(KafkaError) as caught:

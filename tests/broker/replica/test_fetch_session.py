@@ -80,9 +80,7 @@ def test_an_incremental_fetch_merges_its_changes(
     ]
 
 
-def test_what_was_told_is_remembered_across_updates(
-    cache: SessionCache, draw_id: Callable[[], int]
-) -> None:
+def test_sent_state_is_kept_across_updates(cache: SessionCache, draw_id: Callable[[], int]) -> None:
     """An update of the fetch offset must not make an unchanged partition look changed."""
     opened = cache.begin(request(0, INITIAL_EPOCH), targets(0), draw_id=draw_id, now_ms=0)
     opened.targets["t", 0].last_sent = (10, 0)
@@ -137,7 +135,7 @@ def test_a_full_fetch_closes_the_session_it_names(
 
 
 @pytest.mark.parametrize("epoch", [INITIAL_EPOCH, FINAL_EPOCH])
-def test_nobody_closes_the_session_of_another(
+def test_a_session_is_closed_by_its_owner_only(
     cache: SessionCache, draw_id: Callable[[], int], epoch: int
 ) -> None:
     """Its id can be guessed, or seen in an answer."""

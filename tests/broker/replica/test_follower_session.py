@@ -470,7 +470,7 @@ def test_a_fetch_waits_for_partitions_that_rest(what: str) -> None:
 
 
 @pytest.mark.parametrize("lost", ["divergence", "epoch"])
-def test_marks_that_a_follower_could_not_take_are_told_again(lost: str) -> None:
+def test_an_unapplied_high_watermark_is_sent_again(lost: str) -> None:
     """It takes none from an answer that has it cut its log, or that is of an earlier epoch."""
     with leading(sessions=10) as leader:
         leader.append(0, 4)

@@ -124,7 +124,7 @@ def test_acks_0_waits_for_nothing_but_counts_later(
     assert ends(wire) == 2
 
 
-def test_one_sync_covers_all_who_wait(node: BrokerServer, wire: Wire, syncs: Syncs) -> None:
+def test_one_sync_covers_all_waiting_appends(node: BrokerServer, wire: Wire, syncs: Syncs) -> None:
     """What arrives during a sync is covered by the next, however much that is."""
     wire.create_topic("t")
     syncs.hold()
@@ -182,7 +182,7 @@ def test_a_rolled_segment_is_synced_with_the_next(
     assert synced.index(str(directory), synced.index(rolled[0])) > synced.index(rolled[1])
 
 
-def test_a_failed_sync_is_told_and_not_tried_again(wire: Wire, syncs: Syncs) -> None:
+def test_a_failed_sync_is_reported_and_not_retried(wire: Wire, syncs: Syncs) -> None:
     """Who waits hears KAFKA_STORAGE_ERROR; the record never counts, and nothing more is taken."""
     wire.create_topic("t")
     wire.produce("t", BATCH)
@@ -291,7 +291,7 @@ def test_without_the_profile_nothing_is_synced_for_a_producer(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("place", [(FlushPlan, "_sync"), (PartitionLog, "commit_plan")])
-def test_a_sync_that_fails_unexpectedly_answers_whoever_waits(
+def test_an_unexpected_sync_failure_completes_all_waiting_appends(
     tmp_path: Path, place: tuple[type, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is known to be durable: as after a failed sync, and nobody waits for ever."""

@@ -129,7 +129,7 @@ def test_a_mark_is_held_while_too_few_are_in_sync() -> None:
     assert committed(view, 0, 5) == 5
 
 
-def test_one_who_is_added_counts_before_it_is_written() -> None:
+def test_a_pending_isr_expansion_holds_the_high_watermark() -> None:
     """While an expansion is under way the mark waits for both outcomes (KIP-497)."""
     view = leader((1, 2))
     fetch(view, 2, 10, end=10)
@@ -144,7 +144,7 @@ def test_one_who_is_added_counts_before_it_is_written() -> None:
     assert committed(view, 4, 10, now_ms=LAG_MS + 1) == 10
 
 
-def test_one_who_is_removed_counts_until_it_is_written() -> None:
+def test_a_pending_isr_shrink_holds_the_high_watermark() -> None:
     """A shrink moves the mark only once it is committed."""
     view = leader()
     fetch(view, 2, 10, end=10, now_ms=LAG_MS)
@@ -159,7 +159,7 @@ def test_one_who_is_removed_counts_until_it_is_written() -> None:
     assert committed(view, 4, 10, now_ms=LAG_MS + 1) == 10
 
 
-def test_who_may_come_in() -> None:
+def test_followers_eligible_for_the_isr() -> None:
     """A follower must have what is committed and all from before this leadership (KIP-101)."""
     view = leader((1,), log_end=6)
     fetch(view, 2, 5, end=9)

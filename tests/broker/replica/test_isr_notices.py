@@ -17,7 +17,7 @@ def test_changes_travel_together_once_there_are_no_more() -> None:
     assert notices.take(60_000) == frozenset()
 
 
-def test_changes_without_end_are_told_after_a_minute() -> None:
+def test_continuous_isr_changes_are_propagated_after_a_minute() -> None:
     """Counted from the last time that anything was told."""
     notices = IsrNotices(0)
     for now_ms in range(0, 60_001, 2_500):
@@ -29,7 +29,7 @@ def test_changes_without_end_are_told_after_a_minute() -> None:
     assert notices.take(62_500) == frozenset()
 
 
-def test_what_could_not_be_told_is_told_with_the_next() -> None:
+def test_a_failed_notification_is_sent_with_the_next() -> None:
     """It is not forgotten, and what was written meanwhile goes with it."""
     notices = IsrNotices(0)
     notices.written(ONE, now_ms=0)

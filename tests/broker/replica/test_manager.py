@@ -309,7 +309,7 @@ def waiting(bench: Bench) -> Partition:
     return partition
 
 
-def test_who_has_gone_is_not_waited_for(bench: Bench) -> None:
+def test_a_stopped_broker_is_not_waited_for(bench: Bench) -> None:
     """A broker that was about to join is unregistered."""
     partition = waiting(bench)
     assert partition.verdict(1, acks=-1, leader_epoch=0) is None

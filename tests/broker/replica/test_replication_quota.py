@@ -80,7 +80,7 @@ def test_replicas_are_pairs_of_partition_and_broker(
     assert is_throttled(replicas, 1, 7) is throttled
 
 
-def test_a_leader_withholds_from_who_is_not_in_sync() -> None:
+def test_a_leader_throttles_out_of_sync_replicas() -> None:
     """Of throttled partitions, while the limit is exceeded."""
 
     def withholds(of: ReplicationQuota, *, throttled: bool = True, in_sync: bool = False) -> bool:

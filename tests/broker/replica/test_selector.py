@@ -37,7 +37,7 @@ def test_the_leader_is_best_in_its_own_rack() -> None:
     assert rack_aware("a", LEADER, [Candidate(2, "a", 100)]) is LEADER
 
 
-def test_the_leader_selector_selects_nobody_else() -> None:
+def test_the_leader_selector_selects_the_leader() -> None:
     """It is what Kafka does without one."""
     assert SELECTORS[keys.READ_FROM_LEADER] is None
     assert SELECTORS[keys.READ_FROM_SAME_RACK] is rack_aware
@@ -88,6 +88,6 @@ def test_a_follower_must_be_within_reach() -> None:
     assert choice(view(), 4, racks={1: "a"}) is None
 
 
-def test_who_names_no_rack_stays() -> None:
+def test_a_consumer_without_a_rack_stays_at_the_leader() -> None:
     """Brokers without a rack are not near to consumers without one."""
     assert choice(view(), 4, rack="", racks={1: "a", 2: "", 3: None}) is None

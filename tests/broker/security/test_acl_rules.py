@@ -57,7 +57,7 @@ def test_rules_allow_what_the_model_allows_ten_times_as_often() -> None:
     compare(8, 10 * CASES)
 
 
-def test_changed_rules_are_those_made_anew() -> None:
+def test_changed_rules_equal_rules_built_from_scratch() -> None:
     """`with_entries` replaces, adds and removes patterns."""
     random = Random(9)
     for _ in range(50):
@@ -121,7 +121,7 @@ def test_any_topic_is_enough(bindings: list[AclBinding], allowed: bool) -> None:
     assert rules.decide_by_type(ALICE, HERE, WRITE, TOPIC).allowed is allowed
 
 
-def test_any_topic_where_everybody_is_allowed_without_rules() -> None:
+def test_any_topic_is_allowed_without_rules() -> None:
     """Only a rule that denies all topics denies any."""
     for bindings, allowed in (
         ([], True),

@@ -92,7 +92,7 @@ def test_what_is_asked_without_a_token(secured: BrokerServer, tmp_path: Path) ->
         assert "metrics" not in body
 
 
-def test_why_a_broker_is_not_ready_is_told_to_who_may_know(
+def test_the_unready_reason_requires_authorization(
     secured: BrokerServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The reason names topics, directories and errors."""
@@ -209,9 +209,7 @@ def test_certificates_without_tls(tmp_path: Path) -> None:
         AdminAccess(BrokerSettings.from_mapping(given), monotonic_s=time.monotonic)
 
 
-def test_a_port_that_everybody_reaches_is_warned_of(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_open_admin_port_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Unless it is on loopback, or asks for a token."""
     given = files(tmp_path)
     for listener, settings, warned in (

@@ -23,7 +23,7 @@ def test_operations_are_bits_by_their_number() -> None:
     assert operation_bits([AclOperation.READ, AclOperation.WRITE]) == 0b11000
 
 
-def test_the_bits_of_somebody_who_may_do_everything() -> None:
+def test_operation_bits_of_a_super_user() -> None:
     """The numbers an Apache broker without an authorizer answers with."""
     assert operation_bits(OPERATIONS_OF[ResourceType.TOPIC]) == 3576
     assert operation_bits(OPERATIONS_OF[ResourceType.CLUSTER]) == 8096
@@ -33,7 +33,7 @@ def test_the_bits_of_somebody_who_may_do_everything() -> None:
 # --- The authorizer of a broker without one
 
 
-def test_without_an_authorizer_everybody_may_do_everything() -> None:
+def test_without_an_authorizer_every_operation_is_allowed() -> None:
     """Kafka's behaviour with an empty authorizer.class.name."""
     resource = ResourcePattern(ResourceType.CLUSTER, "kafka-cluster")
     assert AllowAll().authorize(ANONYMOUS, "10.0.0.1", AclOperation.ALTER, resource)

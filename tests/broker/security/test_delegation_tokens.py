@@ -95,7 +95,7 @@ def test_what_is_refused(change: object) -> None:
         assert refused.value.code is code
 
 
-def test_whose_it_is() -> None:
+def test_a_token_is_visible_to_owner_requester_and_renewers() -> None:
     """Owner, requester and renewers see it."""
     assert all(token().is_of(each) for each in (ALICE, BOB, CAROL))
     assert not token().is_of(Principal(USER, "dora"))

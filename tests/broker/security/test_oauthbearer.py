@@ -111,7 +111,7 @@ def test_one_attempt_in_an_exchange() -> None:
     assert exchange.user is None
 
 
-def test_a_missing_scope_is_told() -> None:
+def test_a_missing_scope_is_reported() -> None:
     """With Kafka's spelling of the JSON."""
     error = TokenError("missing", status="insufficient_scope", scope="[a, b]")
     assert error.challenge == '{"status":"insufficient_scope", "scope":"[a, b]"}'

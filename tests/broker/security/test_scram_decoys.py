@@ -59,7 +59,7 @@ def test_another_user_changes_few_decoys() -> None:
     assert sum(before.of(name) != after.of(name) for name in names) < len(names) / 10
 
 
-def test_nobody_can_tell_which_decoys_are_next_to_a_user() -> None:
+def test_decoy_iterations_do_not_reveal_users() -> None:
     """Else who asks for the names around one sees by their iterations whether it is a user's."""
     known: dict[str, dict[str, str]] = {}
     for number in range(50):

@@ -97,7 +97,7 @@ def play(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     asyncio.run(run())
 
 
-def test_the_next_flood_stands_behind_who_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_next_flood_queues_behind_waiting_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who has flooded has no turn at once when more of it comes, but one in line."""
 
     async def story(server: Server, a: Client, b: Client) -> None:
@@ -115,7 +115,9 @@ def test_the_next_flood_stands_behind_who_waits(monkeypatch: pytest.MonkeyPatch)
     play(story, monkeypatch)
 
 
-def test_who_no_longer_floods_is_served_at_once_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_that_stops_flooding_is_served_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """What one turn serves is no flood; the read after it is as anybody's."""
 
     async def story(server: Server, a: Client, b: Client) -> None:
@@ -198,7 +200,7 @@ def test_an_impossible_size_ends_the_connection_in_its_turn(
     play(story, monkeypatch)
 
 
-def test_who_leaves_in_line_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_connection_leaves_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     """And who stands behind it is served."""
 
     async def story(server: Server, a: Client, b: Client) -> None:
@@ -260,7 +262,7 @@ def test_a_long_request_waits_where_its_round_was_spent_on_others(
 
 
 @pytest.mark.parametrize("together", [False, True])
-def test_who_sends_short_requests_after_a_long_one_is_short_again(
+def test_short_requests_after_a_long_one_are_scheduled_as_short(
     monkeypatch: pytest.MonkeyPatch, together: bool
 ) -> None:
     """A member joins a large group, and sends heartbeats from then on; or a producer, batches."""
@@ -323,7 +325,7 @@ def test_a_tenth_of_a_millisecond_does_not_wait_for_all_milliseconds(
     asyncio.run(run())
 
 
-def test_a_request_whose_answer_is_cancelled_ends_its_connection() -> None:
+def test_a_cancelled_response_closes_its_connection() -> None:
     """Its client would wait for an answer that nobody will give, and so would all behind it."""
 
     async def run() -> None:

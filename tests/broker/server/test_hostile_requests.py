@@ -323,7 +323,7 @@ def test_what_is_fetched_is_bounded_by_the_broker(
 
 
 @pytest.mark.parametrize("offset", [-1, 1, 2**63 - 1, -(2**63)])
-def test_offsets_out_of_range_are_told(
+def test_offsets_out_of_range_are_refused(
     wire: Wire, topic: str, canary: Callable[[], None], offset: int
 ) -> None:
     """Whatever number stands for them."""
@@ -331,7 +331,9 @@ def test_offsets_out_of_range_are_told(
     canary()
 
 
-def test_nobody_fetches_as_a_broker(wire: Wire, topic: str, canary: Callable[[], None]) -> None:
+def test_clients_do_not_fetch_as_a_broker(
+    wire: Wire, topic: str, canary: Callable[[], None]
+) -> None:
     """A follower's fetch would move the high watermark."""
     assert wire.produce(topic, SOUND).error_code == 0
     answer = wire.fetch(topic, 0, replica_id=0)

@@ -48,7 +48,7 @@ def test_changes() -> None:
         b'{"version":1,"acls":[{"principal":"User:a","permissionType":1,"operation":"Read","host":"*"}]}',
     ],
 )  # fmt: skip
-def test_what_nobody_can_read(data: bytes) -> None:
+def test_an_unreadable_acl_is_reported_with_its_path(data: bytes) -> None:
     """Named by its path."""
     with pytest.raises(MalformedZnodeError, match="/kafka-acl/Topic/orders"):
         AclZnode(LITERAL, "Topic", "orders").decode(data)

@@ -194,7 +194,7 @@ def test_a_session_that_lives_is_waited_for_in_vain(zookeeper: ZooKeeper) -> Non
     second.close()
 
 
-def test_changes_by_others_are_heard(zookeeper: ZooKeeper) -> None:
+def test_watches_report_changes_by_others(zookeeper: ZooKeeper) -> None:
     """Of data, of coming and going, of children; each once, until it is watched again."""
     store, other = connected(zookeeper, "/heard"), connected(zookeeper, "/heard")
     heard: queue.Queue[str | None] = queue.Queue()
@@ -419,7 +419,7 @@ def test_a_digest_owns_what_it_makes(zookeeper: ZooKeeper) -> None:
     other.close()
 
 
-def test_znodes_that_would_belong_to_nobody(zookeeper: ZooKeeper) -> None:
+def test_creator_acls_without_an_identity_are_refused(zookeeper: ZooKeeper) -> None:
     """A certificate that the ensemble does not look at, for instance."""
     store = SessionStore(
         zookeeper.connect, session_timeout_ms=SESSION_MS, credentials=Credentials(set_acl=True)

@@ -253,7 +253,7 @@ def test_an_unreadable_file_is_one_clear_line(tmp_path: Path) -> None:
         EmbeddedStore.open(tmp_path, now_ms=1)
 
 
-def test_the_embedded_store_stands_behind_the_port(tmp_path: Path) -> None:
+def test_the_port_serves_the_embedded_store(tmp_path: Path) -> None:
     """What is written through the port is read through it."""
     store: CoordinationStore = EmbeddedStore.open(tmp_path, now_ms=1)
     committed = store.commit([Create("/a", b"x"), Check("/a", 0)], now_ms=1)

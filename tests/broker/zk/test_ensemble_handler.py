@@ -28,14 +28,16 @@ def silent() -> Iterator[socket.socket]:
         yield server
 
 
-def test_who_says_nothing_is_left(handler: EnsembleHandler, silent: socket.socket) -> None:
+def test_a_silent_server_is_left(handler: EnsembleHandler, silent: socket.socket) -> None:
     """As often as nothing is said, at first."""
     for _ in repeat(None, 3):
         with handler.create_connection(silent.getsockname(), timeout=LONG_S) as connection:
             assert handler.select([connection], [], [], LONG_S) == ([], [], [])
 
 
-def test_who_has_spoken_once_is_awaited(handler: EnsembleHandler, silent: socket.socket) -> None:
+def test_a_server_that_answered_once_is_awaited(
+    handler: EnsembleHandler, silent: socket.socket
+) -> None:
     """From the first word on a connection its silence is the session's business."""
     with ExitStack() as ends:
         connection = ends.enter_context(handler.create_connection(silent.getsockname()))

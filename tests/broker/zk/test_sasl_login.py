@@ -41,6 +41,6 @@ def test_a_server_that_does_not_speak_it(client: Any, challenge: bytes | None) -
         client.process(challenge)
 
 
-def test_nobody_is_nobody() -> None:
+def test_without_a_login_sasl_is_not_used() -> None:
     """Without a login kazoo does not speak SASL."""
     assert sasl_options(None) is None

@@ -23,7 +23,7 @@ def nobody() -> Iterator[str]:
         yield f"127.0.0.1:{held.getsockname()[1]}"
 
 
-def test_nobody_answers(nobody: str) -> None:
+def test_an_unreachable_ensemble_is_reported_with_its_settings(nobody: str) -> None:
     """One line that names the address and the settings."""
     store = SessionStore(f"{nobody}/a", session_timeout_ms=6000)
     with pytest.raises(CoordinationError) as caught:
@@ -132,7 +132,7 @@ def test_every_change_is_a_state_and_a_count() -> None:
     assert (counts.connects, counts.disconnects, counts.expires, counts.refusals) == (2, 1, 1, 1)
 
 
-def test_nobody_has_to_listen() -> None:
+def test_session_listeners_are_optional() -> None:
     """Times are told to whoever wants them."""
     counts = SessionCounts()
     counts.took(5)

@@ -37,7 +37,7 @@ def test_a_server_without_tls(handler: TlsHandler) -> None:
     assert (handler.trouble or "").startswith(f"no TLS with zk:{port}: ")
 
 
-def test_nobody_there(handler: TlsHandler) -> None:
+def test_a_refused_tls_connection_fails(handler: TlsHandler) -> None:
     """As of any connection."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))

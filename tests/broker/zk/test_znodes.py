@@ -249,7 +249,7 @@ def test_topic_ids_are_shown_as_kafka_shows_them() -> None:
     assert UUID("f64192f6-c6d2-4347-9128-8608e0959b9f") == TOPIC_ID
 
 
-def test_partitions_whose_leaders_wrote_their_states() -> None:
+def test_isr_change_notifications_name_partitions() -> None:
     """As Apache's brokers before 2.7-IV2 tell the controller."""
     data = b'{"version":1,"partitions":[{"topic":"t","partition":0},{"topic":"u","partition":3}]}'
     partitions = (TopicPartition("t", 0), TopicPartition("u", 3))
@@ -277,6 +277,6 @@ def test_partitions_whose_leaders_wrote_their_states() -> None:
         ("/delegation_token/tokens/id", Protection.PRIVATE),
     ],
 )
-def test_who_may_read(path: str, expected: Protection) -> None:
+def test_znode_acls_protect_secrets(path: str, expected: Protection) -> None:
     """Secrets are for their creator, and /consumers itself is for everybody."""
     assert protection(path) is expected

@@ -339,7 +339,7 @@ def test_a_partition_without_a_leader_is_waited_for() -> None:
     run(test())
 
 
-def test_closing_tells_those_that_wait_for_metadata() -> None:
+def test_closing_fails_callers_waiting_for_metadata() -> None:
     """They get an error of the client, and are not cancelled: that would look like their own."""
 
     async def test() -> None:

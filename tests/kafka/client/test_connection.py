@@ -158,7 +158,7 @@ def test_a_mechanism_that_is_not_enabled_is_named_with_those_that_are() -> None:
         core.receive(answer(sent(core)[0], refusal))
 
 
-def test_wrong_credentials_are_told_in_the_brokers_words() -> None:
+def test_wrong_credentials_raise_the_brokers_message() -> None:
     """And are no reason to try again."""
     core = connection(Plain("u", "p"))
     core.receive(answer(sent(core)[0], VERSIONS))

@@ -171,7 +171,7 @@ def test_an_acl_that_could_not_be_removed_fails_its_filter() -> None:
     assert read[filter_].code is ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_tokens_of_brokers_that_do_not_tell_the_requester() -> None:
+def test_the_token_requester_defaults_to_the_owner() -> None:
     """Before KIP-373 it is the owner; who is named must be a principal."""
     operation = c.create_delegation_token(["User:bob"], max_lifetime_ms=5)
     codec.encode(operation.request(Ask([ONLY], 1, 1, 1)), 1)

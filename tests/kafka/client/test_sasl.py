@@ -90,7 +90,7 @@ def test_oauthbearer_sends_the_token_and_extensions() -> None:
 
 
 @pytest.mark.parametrize("challenge", [b'{"status":"invalid_token"}', b"nonsense", b"[]"])
-def test_oauthbearer_is_told_why_it_is_refused(challenge: bytes) -> None:
+def test_oauthbearer_reports_the_servers_error(challenge: bytes) -> None:
     """The server's JSON, or that there is no reason in it."""
     exchange = OAuthBearer(lambda: "").start_with("tok")
     exchange.first()

@@ -43,7 +43,7 @@ def test_create_topics_by_counts_and_by_replicas() -> None:
     assert request.timeout_ms == 5000
 
 
-def test_create_topics_tells_what_was_created() -> None:
+def test_create_topics_returns_id_and_counts() -> None:
     """Id and counts, as the broker chose them."""
     uuid = UUID(int=7)
     created = CreatableTopicResult(name="a", topic_id=uuid, num_partitions=3, replication_factor=1)

@@ -221,7 +221,7 @@ class Slice:
 
 
 @pytest.mark.parametrize("version", [4, 11, 12, 17])
-def test_record_sources_stand_between_the_pieces(version: int) -> None:
+def test_record_sources_keep_their_place_between_the_pieces(version: int) -> None:
     """With a slice of a file as records only its length is encoded, and it keeps its place."""
 
     def response(records: Any) -> FetchResponse:

@@ -16,7 +16,7 @@ from barnabas_kafka.protocol.embedded import pack
 OWNED = [TopicPartitions(topic="t", partitions=[1, 2])]
 
 
-def test_what_each_version_tells() -> None:
+def test_fields_of_each_version() -> None:
     """Owned partitions from version 1 on, their generation from 2, the rack from 3."""
     full = Subscription(topics=["t"], owned_partitions=OWNED, generation_id=7, rack_id="r")
     known = [

@@ -34,7 +34,7 @@ def test_topics_as_they_were_seen() -> None:
     assert found == b"\0\0\x02" + UUID(int=1).bytes + bytes.fromhex("02 74 00000003 01 00 00")
 
 
-def test_what_a_classic_member_told_is_a_tagged_struct() -> None:
+def test_classic_member_metadata_is_a_tagged_struct() -> None:
     """As Kafka 4.1 writes it: marked with 1 where there is any, and explicitly null elsewhere."""
     member = ConsumerGroupMemberMetadataValue(
         instance_id="",

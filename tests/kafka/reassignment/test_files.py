@@ -83,7 +83,7 @@ def entry(**changes: Any) -> str:
         ('{"version": 1, "version": 1}', "a field is there twice in one object: version"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(text: str, told: str) -> None:
+def test_errors_are_reported_with_their_position(text: str, told: str) -> None:
     """Line and column of what is no JSON, the path of any other value."""
     with pytest.raises(FileFormatError) as refused:
         read_reassignment(text)
@@ -118,7 +118,7 @@ def test_a_topic_that_is_there_twice() -> None:
         read_topics(text)
 
 
-def test_all_mistakes_of_a_file_are_told_at_once() -> None:
+def test_all_errors_of_a_file_are_reported_together() -> None:
     """Nobody corrects a file of a hundred partitions one mistake a time."""
     good = {"topic": "t", "partition": 0, "replicas": [1]}
     entries = [good, {"topic": "t", "partition": -1}, good, {"topic": "", "replica": [1, 1]}, 7]

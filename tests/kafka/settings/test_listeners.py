@@ -88,7 +88,7 @@ def test_a_wrong_protocol_map_is_refused(text: str) -> None:
         "PLAINTEXT://127.0.0.1:1,INSIDE://[::1]:1",
     ],
 )
-def test_addresses_that_can_stand_together(text: str) -> None:
+def test_compatible_listener_addresses(text: str) -> None:
     """Free ports may repeat, and IPv4 and IPv6 may share a port (KIP-797)."""
     check_distinct("listeners", text, parse(text))
 

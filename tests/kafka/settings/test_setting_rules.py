@@ -46,7 +46,7 @@ def test_the_table_leads_to_real_names() -> None:
             assert old.meant is None or old.meant in broker.KEYS
 
 
-def test_each_name_stands_once() -> None:
+def test_each_name_is_listed_once() -> None:
     """The table is a table."""
     said = [old.said for old in OLD_NAMES]
     assert len(said) == len(set(said))

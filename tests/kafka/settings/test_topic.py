@@ -90,7 +90,7 @@ def test_a_wrong_override_is_refused(name: str, value: str, line: str) -> None:
         {"retention": "5"},
     ],
 )
-def test_overrides_that_cannot_stand_together(overrides: dict[str, str]) -> None:
+def test_conflicting_overrides_are_refused(overrides: dict[str, str]) -> None:
     """Overrides are checked as a whole too."""
     with pytest.raises(SettingError):
         validate_overrides(DEFAULTS, overrides)

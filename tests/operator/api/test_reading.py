@@ -145,7 +145,7 @@ def test_errors_of_a_user(spec: dict[str, Any], error: str) -> None:
     assert str(raised.value).startswith(f"KafkaUser billing: {error}")
 
 
-def test_all_that_is_wrong_is_told_at_once() -> None:
+def test_all_errors_are_reported_together() -> None:
     """In every list, mapping and field, each with its path."""
     spec = {
         "brokers": {"replicas": "many", "storage": {"size": "big"}},

@@ -73,7 +73,7 @@ class Leases:
         self.lease["metadata"]["resourceVersion"] = str(self.version)
 
 
-def test_one_acts_and_the_other_stands_by() -> None:
+def test_one_replica_leads_and_the_other_waits() -> None:
     """As long as the first one renews."""
     leases = Leases()
     first, second = leases.candidate("first"), leases.candidate("second")
@@ -140,7 +140,7 @@ def test_a_clean_stop_hands_over_at_once() -> None:
     assert leases.spec("holderIdentity") == "second"
 
 
-def test_a_standby_says_so_and_a_forbidden_lease_is_told(
+def test_a_standby_and_a_forbidden_lease_are_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """In the log, once for each holder and each error."""

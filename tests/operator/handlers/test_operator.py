@@ -176,7 +176,7 @@ def test_a_definition_that_is_not_installed_stops_nothing(tmp_path: Path) -> Non
     assert "failed" not in log
 
 
-def test_a_second_operator_stands_by_and_takes_over(tmp_path: Path) -> None:
+def test_a_second_operator_waits_and_takes_over(tmp_path: Path) -> None:
     """It writes nothing while the first one leads, and acts at once when that one ends."""
     kube = MemoryKube(*examples.quickstart())
     with serving(kube) as server, _start(server, tmp_path) as first:

@@ -70,7 +70,7 @@ def test_durability_is_that_of_the_resource(tmp_path: Path) -> None:
     assert parse_properties(text.encode(), origin="test")["barnabas.durability"] == "fsync"
 
 
-def test_differences_are_told_by_setting() -> None:
+def test_differences_are_reported_by_setting() -> None:
     """Comments and order are none."""
     before = "# one\na=1\nb=2\nc=3\n"
     after = "c=3\na=2\nd=4\n"

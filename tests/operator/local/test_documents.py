@@ -342,7 +342,7 @@ def test_the_user_of_a_pipeline() -> None:
     assert found == f"{where}KafkaUser archivist is a user of KafkaCluster quickstart, not of other"
 
 
-def test_a_pipeline_without_a_user_in_a_secured_cluster_is_told(tmp_path: Path) -> None:
+def test_a_pipeline_without_a_user_in_a_secured_cluster_is_reported(tmp_path: Path) -> None:
     """Kubernetes would wait for one."""
     machine = laptop.Laptop(tmp_path)
     machine.write(laptop.cluster(), laptop.topic(), laptop.pipeline())
@@ -387,7 +387,7 @@ def test_a_cluster_that_is_not_in_the_file() -> None:
     assert "there is quickstart" in problem
 
 
-def test_all_that_is_wrong_is_told_with_the_file(tmp_path: Path) -> None:
+def test_all_errors_are_reported_with_the_file(tmp_path: Path) -> None:
     """Not one mistake per attempt."""
     machine = laptop.Laptop(tmp_path)
     machine.write(laptop.cluster(brokers={}), laptop.topic(partitions=0), {"kind": "Service"})

@@ -114,7 +114,7 @@ def test_three_members_on_one_host(state: StateDirectory) -> None:
     assert ensure(record, state) == []
 
 
-def test_a_member_that_was_killed_is_told_and_started_again(state: StateDirectory) -> None:
+def test_a_killed_member_is_reported_and_restarted(state: StateDirectory) -> None:
     """Where it was; the others are left alone."""
     record = wanted()
     ensure(record, state)

@@ -21,7 +21,7 @@ from tests.waiting import START, wait_for
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_in_the_foreground_until_it_is_told_to_stop(
+def test_runs_in_the_foreground_until_stopped(
     laptop: Laptop, terminal: Terminal, number: signal.Signals
 ) -> None:
     """The broker ends with it, cleanly; the data stay."""

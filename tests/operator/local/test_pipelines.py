@@ -18,7 +18,7 @@ from tests.waiting import START, seconds
 NAME = "packages-to-parquet"
 
 
-def test_a_machine_without_java_is_told_what_is_missing(
+def test_a_missing_java_is_reported(
     laptop: Laptop, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The pipeline says so itself; the cluster and its topics are Ready all the same."""
@@ -90,7 +90,7 @@ def test_a_pipeline_that_ended_says_why(state: StateDirectory) -> None:
     assert verdict.message.startswith("its process ended: the volume is full (log: ")
 
 
-def test_a_pipeline_whose_resource_is_gone_is_stopped(state: StateDirectory) -> None:
+def test_a_pipeline_without_a_resource_is_stopped(state: StateDirectory) -> None:
     """What it wrote stays."""
     entry = _run(state, "import time; time.sleep(100)")
     said: list[str] = []

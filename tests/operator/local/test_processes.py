@@ -70,7 +70,7 @@ def test_a_process_is_found_again_by_its_file(nursery: Nursery) -> None:
     assert not entry.running
 
 
-def test_a_pid_that_somebody_else_has_now_is_left_alone(nursery: Nursery) -> None:
+def test_a_reused_pid_is_left_alone(nursery: Nursery) -> None:
     """The number is the same, the start is not: it is not ours to stop."""
     entry = nursery.start(SLEEPER, says="awake")
     stale = Entry(pid=entry.pid, started="another boot/1", fingerprint="f")
@@ -86,7 +86,7 @@ def test_a_process_that_has_ended_is_not_running(nursery: Nursery) -> None:
     assert processes.last_words(nursery.log) == "done"
 
 
-def test_what_does_not_listen_is_told(nursery: Nursery) -> None:
+def test_a_process_that_ignores_sigterm_is_reported(nursery: Nursery) -> None:
     """Nothing is killed unless it has nothing to lose."""
     entry = nursery.start(DEAF, says="awake")
     assert not processes.stop(entry, timeout_s=0.0)
@@ -125,7 +125,7 @@ def test_ps_says_the_same_of_a_process_each_time(nursery: Nursery) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "12", "{}", '{"pid": 1}', "not json"])
-def test_a_pid_file_that_cannot_be_read_names_nobody(tmp_path: Path, content: str) -> None:
+def test_an_unreadable_pid_file_names_no_process(tmp_path: Path, content: str) -> None:
     """Neither does one that is not there."""
     path = tmp_path / "pid"
     path.write_text(content)

@@ -187,7 +187,7 @@ def test_a_topic_that_cannot_be_made_concerns_itself_alone(laptop: Laptop) -> No
     assert is_ready(seen.topics["files"].conditions)
 
 
-def test_topics_whose_resource_is_gone(laptop: Laptop) -> None:
+def test_topics_without_a_resource_follow_the_deletion_policy(laptop: Laptop) -> None:
     """Deleted if it said so, else left alone."""
     wanted = cluster()
     seen = laptop.up(wanted, topic("goes", deletionPolicy="Delete"), topic("stays"))

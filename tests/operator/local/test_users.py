@@ -152,7 +152,7 @@ def test_users_do_what_their_acls_allow(shared: Laptop) -> None:
     assert raised.value.args[0].code() == KafkaError.GROUP_AUTHORIZATION_FAILED
 
 
-def test_who_is_no_user_is_refused(shared: Laptop) -> None:
+def test_unauthenticated_clients_are_refused(shared: Laptop) -> None:
     """Without TLS, without a password, with a wrong one, or at the brokers' own listener."""
     settings = librdkafka(shared, "shop")
     address = {"bootstrap.servers": settings["bootstrap.servers"], "log_level": 0}
@@ -210,7 +210,7 @@ def test_no_secret_is_shown(shared: Laptop) -> None:
     assert not [each for each in found if each in shown]
 
 
-def test_what_status_tells(shared: Laptop) -> None:
+def test_status_shows_certificates_and_users(shared: Laptop) -> None:
     """Secured, when its certificates expire, and each user with the path of its file."""
     seen = shared.look()
     assert seen.status.security == "Secured"
@@ -504,7 +504,7 @@ def test_an_authority_that_is_damaged(laptop: Laptop) -> None:
     assert send(librdkafka(laptop, "shop"), b"two") is None
 
 
-def test_a_user_named_admin_is_who_the_file_says(laptop: Laptop) -> None:
+def test_a_declared_user_named_admin_is_no_super_user(laptop: Laptop) -> None:
     """It is no super user then."""
     laptop.up(secured_cluster(), topic(), user("admin", authorization=READER))
     denied = send(librdkafka(laptop, "admin"), b"one")

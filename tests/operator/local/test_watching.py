@@ -22,7 +22,7 @@ def launch(files: BrokerFiles | ZooKeeperFiles, code: str) -> processes.Entry:
     )
 
 
-def test_those_that_ended_are_told_with_their_last_words(tmp_path: Path) -> None:
+def test_ended_processes_are_reported_with_their_last_output(tmp_path: Path) -> None:
     """One that runs and one that was never started are not."""
     state = StateDirectory(tmp_path)
     record = Record(cluster="c", file="f", zookeeper=2181)

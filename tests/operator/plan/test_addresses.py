@@ -54,8 +54,10 @@ def _pod(created: str = BEFORE) -> PodView:
         (None, "192.0.2.1", BEFORE, False),
     ],
 )
-def test_who_advertises_too_little(told: str | None, address: str, created: str, due: bool) -> None:
-    """And has started before the addresses were written."""
+def test_a_broker_started_before_its_addresses_were_known_is_restarted(
+    told: str | None, address: str, created: str, due: bool
+) -> None:
+    """It advertises too little until then."""
     advertised = {} if told is None else {0: told}
     (pod,) = readdressed(_cluster(BALANCED), _objects(address), [_pod(created)], advertised)
     assert (pod.restart != "") is due

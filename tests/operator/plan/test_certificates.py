@@ -150,7 +150,7 @@ def test_an_authority_that_cannot_be_read_now_is_kept() -> None:
 
 @settings(max_examples=200)
 @given(st.lists(st.tuples(st.integers(0, 400), st.sampled_from(["", "a", "b"])), max_size=40))
-def test_nobody_shows_a_certificate_that_others_do_not_trust(
+def test_every_presented_certificate_is_trusted(
     passes: list[tuple[int, str]],
 ) -> None:
     """Whatever is asked when: what issued a day ago and what issues now are trusted everywhere.
@@ -235,7 +235,7 @@ def test_a_step_that_not_all_have_taken_begins_again(steps_before: int) -> None:
     assert steps.step(DAY / 2, asked="1").reason
 
 
-def test_who_lags_behind_does_not_keep_an_authority_that_has_expired() -> None:
+def test_an_expired_authority_is_dropped_despite_lagging_pods() -> None:
     """It is trusted by nobody."""
     steps = Steps()
     steps.step()
@@ -245,7 +245,7 @@ def test_who_lags_behind_does_not_keep_an_authority_that_has_expired() -> None:
 
 
 @pytest.mark.parametrize("since", [parse_time(""), NOW + 400 * DAY])
-def test_a_step_whose_beginning_is_not_known_begins_now(since: datetime) -> None:
+def test_a_step_with_an_unknown_start_starts_now(since: datetime) -> None:
     """The annotation was lost or edited, or a clock was wrong: nobody may have taken it yet."""
     steps = Steps()
     steps.step()

@@ -235,7 +235,7 @@ def test_a_broken_broker_of_the_current_template_stops_the_roll_by_name() -> Non
     )
 
 
-def test_what_somebody_changed_is_put_back() -> None:
+def test_drift_is_reverted() -> None:
     """Drift is corrected, and the reason says what it was."""
     kube = MemoryKube()
     context = context_on(kube)
@@ -278,7 +278,7 @@ def _node(**labels: str) -> dict[str, Any]:
     return {"kind": "Node", "metadata": {"name": NODE, "namespace": "", "labels": labels}}
 
 
-def test_brokers_are_told_their_racks() -> None:
+def test_brokers_are_annotated_with_their_racks() -> None:
     """Once a pod has a node the operator writes that node's rack on the pod, once."""
     kube = MemoryKube(_node(**{"topology.kubernetes.io/zone": "east"}))
     context = context_on(kube)
@@ -310,7 +310,7 @@ def test_a_node_without_a_rack_is_named() -> None:
     )
 
 
-def test_without_the_right_to_get_nodes_the_remedy_is_told() -> None:
+def test_a_missing_right_to_get_nodes_is_reported_with_its_remedy() -> None:
     """Racks need a right that the operator is only given on demand."""
     kube = MemoryKube()
     kube.refuses["get Node worker"] = "forbidden"

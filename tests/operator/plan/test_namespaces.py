@@ -51,7 +51,7 @@ def test_the_namespace_of_the_cluster_is_read_off_any_document(
     assert cluster_namespace_of(document) == namespace
 
 
-def test_what_nobody_has_is_the_clusters_namespaces() -> None:
+def test_an_unclaimed_name_belongs_to_the_clusters_namespace() -> None:
     """Among others the older one has it; whoever has it keeps it."""
     own, old, older = _topic("default", "2026"), _topic("b", "2025"), _topic("a", "2024")
     assert owners([old, older, own]) == {"t": own}

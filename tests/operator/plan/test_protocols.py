@@ -93,7 +93,7 @@ def test_a_downgrade_before_the_second_stage_goes_back_at_once() -> None:
     assert _brokers(kube) == ("b:1", False)
 
 
-def test_who_names_the_protocol_decides_about_it() -> None:
+def test_an_explicit_protocol_is_kept() -> None:
     """Nothing is staged, and nothing refused."""
     plan = plan_protocol(
         "b:1",

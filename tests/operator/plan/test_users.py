@@ -175,7 +175,7 @@ def test_when_a_credential_is_set(
         assert "pencil" not in f"{change} {change!r}"
 
 
-def test_changes_are_told_in_words() -> None:
+def test_changes_are_described_for_the_log() -> None:
     """As they are logged."""
     change = CredentialChange(mechanism=SHA_512, iterations=1, remove=frozenset({SHA_256}))
     assert str(change) == "set the SCRAM-SHA-512 credential, remove the SCRAM-SHA-256 credential"

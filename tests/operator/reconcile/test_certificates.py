@@ -146,7 +146,7 @@ def test_the_brokers_certificate_names_every_way_to_them() -> None:
     } <= hosts
 
 
-def test_a_certificate_is_renewed_in_time_and_its_end_is_told() -> None:
+def test_a_certificate_is_renewed_in_time_and_its_expiry_is_reported() -> None:
     """In the status, as a metric and as an Event; not the template of any pod."""
     passes = secure()
     passes.run()
@@ -347,7 +347,7 @@ def test_users_trust_the_new_authority_before_brokers_show_a_certificate_of_it()
     assert passes.issuer() != first
 
 
-def test_an_operator_whose_clock_is_behind_replaces_nothing() -> None:
+def test_an_operator_with_a_late_clock_replaces_no_certificate() -> None:
     """What it would issue has expired long ago, and certificates that are valid would go."""
     passes = with_user(secure())
     names = ("cluster-ca", "clients-ca", "broker-tls")
@@ -395,7 +395,7 @@ def test_a_damaged_certificate_of_the_brokers_is_issued_again() -> None:
     assert passes.data("broker-tls")["broker.pem"] != damaged
 
 
-def test_without_tls_nothing_is_told_of_certificates_any_more() -> None:
+def test_without_tls_certificate_metrics_are_removed() -> None:
     """Alerts on an end that nobody waits for would be false."""
     passes = secure()
     assert passes.run()["certificates"]
@@ -620,7 +620,7 @@ def test_a_certificate_of_a_user_that_is_damaged_is_issued_again() -> None:
     assert certificate(passes) != before
 
 
-def test_a_user_who_changes_to_a_certificate_has_no_password_any_more() -> None:
+def test_a_change_to_certificate_authentication_removes_the_password() -> None:
     """Neither in the Secret nor among the brokers."""
     passes = secure()
     brokers = MemoryBrokers()

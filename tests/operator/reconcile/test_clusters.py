@@ -131,7 +131,7 @@ def test_ready_pods_that_do_not_answer_are_not_a_ready_cluster() -> None:
     assert "connection refused" in _status(kube)["conditions"][0]["message"]
 
 
-def test_what_the_api_server_refuses_is_told_and_the_rest_is_done() -> None:
+def test_a_rejected_object_is_reported_and_the_others_are_applied() -> None:
     """A port in use stops one Service, not the cluster's other objects."""
     kube = MemoryKube(examples.cluster())
     kube.refuses["apply Service quickstart-broker-0-external"] = "port 32094 is already allocated"

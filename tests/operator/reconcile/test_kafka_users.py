@@ -478,7 +478,7 @@ def test_what_a_broker_refuses_concerns_its_user_alone() -> None:
     assert bench.ready("other")[0] == "True"
 
 
-def test_a_refused_acl_locks_nobody_out_whose_password_is_generated_again(
+def test_a_rejected_acl_keeps_a_regenerated_password_valid(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The Secret has the new password already; a new user gets none before its limits."""
@@ -519,7 +519,7 @@ def test_a_user_waits_for_its_cluster() -> None:
     assert (ready["status"], ready["reason"]) == ("False", "ClusterNotFound")
 
 
-def test_no_deletion_beside_a_resource_that_cannot_be_parsed() -> None:
+def test_an_unparsable_resource_blocks_deletion() -> None:
     """It may be the one that names the user, in a version that is newer."""
     bench = Bench(examples.user())
     bench.kube.put(examples.user("newer", username=["of", "a", "newer", "version"]))

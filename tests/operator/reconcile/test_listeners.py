@@ -175,7 +175,7 @@ def test_the_addresses_stay_while_pods_have_them_as_a_volume() -> None:
     assert addresses not in bench.kube.objects
 
 
-def test_the_brokers_certificate_has_every_host_that_clients_are_told() -> None:
+def test_the_brokers_certificate_has_every_advertised_host() -> None:
     """Of each broker, and of the first connection."""
     inside = {"name": "cip", "port": 9095, "type": "cluster-ip", "tls": {}}
     bench = Bench(BALANCED, inside)

@@ -194,7 +194,7 @@ def test_what_exists_is_not_adopted_from_another_namespace() -> None:
     assert bench.brokers.credentials == {}
 
 
-def test_a_topic_that_the_brokers_refused_is_nobodys() -> None:
+def test_a_topic_that_the_brokers_refused_is_not_owned() -> None:
     """One that another client creates afterwards is not taken for the namespace's."""
     bench = Bench(TEAM)
     bench.brokers.refuses["orders"] = BrokersError("POLICY_VIOLATION", "no", reachable=True)

@@ -65,7 +65,7 @@ def test_the_quickstart_comes_up_pass_by_pass() -> None:
     assert kube.find("KafkaTopic", "files")["status"]["partitions"] == 3
 
 
-def test_a_resource_that_cannot_be_read_is_told_so_and_the_rest_goes_on() -> None:
+def test_an_unreadable_resource_is_reported_and_the_others_reconcile() -> None:
     """As when the operator is older than the resource."""
     broken = examples.topic("broken", deletionPolicy="Archive")
     kube = MemoryKube(examples.cluster(), broken, examples.topic())

@@ -102,7 +102,7 @@ def test_a_broken_broker_is_not_asked() -> None:
         ([Reason.ROLL_PENDING, Reason.REFUSED], False, "Refused"),
     ],
 )
-def test_a_held_roll_is_told_where_nothing_else_is_waited_for(
+def test_a_held_roll_is_reported_when_nothing_else_is_pending(
     others: list[Reason], applied: bool, reason: str
 ) -> None:
     """With that reason the next pass comes late; what mends itself is looked at soon."""

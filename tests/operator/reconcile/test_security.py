@@ -439,7 +439,7 @@ def test_what_a_secured_cluster_may_not_have(spec: dict[str, Any], words: str) -
     assert passes.run()["security"] == "Insecure"
 
 
-def test_a_lost_authority_is_not_made_anew_under_running_brokers() -> None:
+def test_a_lost_authority_is_not_replaced_under_running_brokers() -> None:
     """They would trust each other no longer until all have the new one."""
     passes = secured()
     passes.run()

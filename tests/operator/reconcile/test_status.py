@@ -23,7 +23,7 @@ def test_a_status_is_written_once() -> None:
     assert kube.writes == ["status KafkaTopic packages"] * 2
 
 
-def test_the_generation_is_told_with_it() -> None:
+def test_the_status_has_its_generation() -> None:
     """kstatus asks whether the status is about the present spec."""
     kube = MemoryKube(examples.topic())
     kube.put(examples.topic(partitions=9))

@@ -169,7 +169,7 @@ def test_brokers_that_answer_otherwise_are_read(operator: Operator) -> None:
         ClusterView(cluster_id="another-id", broker_ids=(0,), controller_id=0),
     ],
 )
-def test_a_cluster_that_fares_otherwise_is_told(operator: Operator, view: ClusterView) -> None:
+def test_a_changed_broker_state_updates_the_status(operator: Operator, view: ClusterView) -> None:
     """No object has changed: the brokers say so."""
     operator.brokers.view = view
     operator.run_pass()
@@ -219,7 +219,7 @@ def test_a_whole_pass_is_made_in_any_case(operator: Operator) -> None:
     assert "apply Service quickstart-bootstrap" in operator.kube.writes
 
 
-def test_where_the_index_cannot_tell_everything_is_read(operator: Operator) -> None:
+def test_an_incomplete_index_causes_a_full_read(operator: Operator) -> None:
     """A list of one kind was refused, or a watch ended."""
     operator.kube.fail("list Service", 503)
     index_owned(operator.kube, [None], operator.index)

@@ -76,7 +76,7 @@ def test_a_refused_topic_does_not_stop_the_others(kafka_broker: Broker) -> None:
     assert outcomes["just-right"].verdict.ready
 
 
-def test_second_resource_for_a_topic_is_told_who_has_it() -> None:
+def test_a_second_resource_for_a_topic_reports_the_owner() -> None:
     """A conflict is the younger one's, and names the other."""
     older = examples.topic("older", topicName="shared")
     younger = examples.topic("younger", topicName="shared", partitions=9)

@@ -80,7 +80,7 @@ def test_advertised_host_replaces_the_node() -> None:
     assert advertised_listeners(cluster, NAMES, {}).endswith(",OUT://localhost:{31000+POD_INDEX}")
 
 
-def test_brokers_wait_for_an_ensemble_that_starts_beside_them() -> None:
+def test_brokers_wait_for_an_ensemble_that_starts_with_them() -> None:
     """Longer than Kafka's 18 seconds, after which they would crash; the resource may say else."""
     name = "zookeeper.connection.timeout.ms"
     assert f"\n{name}=120000\n" in broker_config(read_cluster(examples.cluster()))
@@ -140,7 +140,7 @@ def test_each_broker_advertises_what_its_file_says(tmp_path: Path) -> None:
     assert _start(made[-1], tmp_path, 0)[-1] == f"advertised.listeners=PLAIN://{host}:9092,{told}"
 
 
-def test_a_broker_in_a_rack_waits_to_be_told_which(tmp_path: Path) -> None:
+def test_a_broker_waits_for_its_rack_annotation(tmp_path: Path) -> None:
     """The rack is a label of the pod, or its annotation; both reach the broker as files."""
     brokers = {
         "replicas": 3,

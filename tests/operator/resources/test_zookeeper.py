@@ -18,7 +18,7 @@ def test_objects(replicas: int) -> None:
     compare(f"zookeeper-{replicas}", zookeeper_objects(cluster, image="barnabas-zookeeper:1"))
 
 
-def test_a_single_member_stands_alone() -> None:
+def test_a_single_member_has_no_peers() -> None:
     """One member has no peers; three name each other by their headless Service."""
     assert "server." not in zookeeper_config(read_cluster(examples.cluster()))
     three = examples.cluster(zookeeper={"replicas": 3, "storage": {"size": "1Gi"}})

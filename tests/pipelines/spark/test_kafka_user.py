@@ -115,7 +115,7 @@ def told(pipeline: Pipeline, *places: Path) -> bytes:
 
 
 @pytest.mark.parametrize("authentication", ["scram-sha-512", "tls"])
-def test_a_pipeline_reads_as_its_user_and_tells_nobody_its_secrets(
+def test_a_pipeline_authenticates_as_its_user_and_leaks_no_secret(
     authentication: str,
     secured: SecuredBroker,
     tmp_path: Path,

@@ -50,7 +50,7 @@ def test_kill_9_loses_nothing_and_repeats_nothing(
     assert not list((data / "records" / "_staging").glob("*/batch=*"))
 
 
-def test_a_pipeline_tells_how_it_is_and_stops_when_told(
+def test_a_pipeline_reports_its_status_and_stops_on_sigterm(
     kafka_broker: Broker, sender: Sender, kafka_topic: str, tmp_path: Path, data: Path
 ) -> None:
     """/status and the file say the same; SIGTERM ends it with 0; the next run goes on."""

@@ -19,7 +19,7 @@ with checkout_lock(pathlib.Path(sys.argv[1])):
 """
 
 
-def test_the_second_run_is_told_of_the_first(tmp_path: Path) -> None:
+def test_a_second_run_names_the_process_of_the_first(tmp_path: Path) -> None:
     """By its process; a run that was killed holds nothing."""
     directory = tmp_path / ".cache" / "test-run"
     command = [sys.executable, "-c", HOLD, str(directory)]

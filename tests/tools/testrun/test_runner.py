@@ -288,7 +288,7 @@ def test_ctrl_c_ends_the_suite_and_prints_the_table(
     assert saved(tmp_path, "run.json")["status"] == status
 
 
-def test_a_preparation_runs_beside_the_first_suites(root: Path) -> None:
+def test_a_preparation_runs_along_with_the_first_suites(root: Path) -> None:
     """It starts with the run, is awaited by the suite that names it, and runs once for two."""
     start = python("open('prepared', 'a').write('x'); open('first').read()")
     os.mkfifo(root / "first")

@@ -70,7 +70,7 @@ def test_range_by_the_number_of_members() -> None:
     assert plan("range", members({"C1": "1", "C2": "1"}), counts(1)) == table(C1="T1:0", C2="")
 
 
-def test_round_robin_passes_over_who_does_not_want_a_topic() -> None:
+def test_round_robin_skips_members_without_a_subscription() -> None:
     """With all members, and when C1 has gone."""
     all_three = plan("roundrobin", members({"C1": "1", "C2": "12", "C3": "123"}), counts(1, 2, 3))
     assert all_three == table(C1="T1:0", C2="T2:0", C3="T2:1 T3:012")
@@ -103,7 +103,7 @@ def test_sticky_keeps_what_members_have(assignor: str) -> None:
 
 
 @pytest.mark.parametrize("assignor", ["range", "roundrobin", "sticky"])
-def test_every_partition_that_somebody_wants_is_given_once(assignor: str) -> None:
+def test_every_subscribed_partition_is_assigned_once(assignor: str) -> None:
     """For any members and topics; nobody gets what it does not want."""
     chance = random.Random(6)
     for _ in range(200):

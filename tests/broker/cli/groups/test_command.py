@@ -140,7 +140,7 @@ def test_scopes(run: Run, kafka_topic: str, group: str) -> None:
 
 
 @THREE
-def test_an_offset_out_of_range_is_clamped_and_told(run: Run, group: str) -> None:
+def test_an_offset_out_of_range_is_clamped_and_reported(run: Run, group: str) -> None:
     """Above and below."""
     reset = ("groups", "reset-offsets", group, "--all-topics", "--execute")
     above = run(*reset, "--to-offset", "99")

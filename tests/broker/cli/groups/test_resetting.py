@@ -119,7 +119,7 @@ def test_shifting_needs_an_offset() -> None:
         shifted({FIRST: 7}, 1, {FIRST: Bounds(0, 9), SECOND: Bounds(0, 9)})
 
 
-def test_what_could_not_be_had_is_told() -> None:
+def test_unavailable_offsets_are_reported() -> None:
     """One sentence for each partition that goes on elsewhere than it was to."""
     bounds = {FIRST: Bounds(5, 20), SECOND: Bounds(0, 3), ("u", 0): Bounds(0, 9)}
     targets = clamped({FIRST: 1, SECOND: 8, ("u", 0): 9}, bounds)

@@ -36,7 +36,7 @@ def test_options_are_recognised(typed: str, read: str) -> None:
     assert normalise(typed.split(), OPTIONS).arguments == read.split()
 
 
-def test_dashes_of_typography_are_mended_and_told() -> None:
+def test_typographic_dashes_are_replaced_and_reported() -> None:
     """What was pasted from a document works, and the user hears of it; unknown names are mended too
     so that the error shows the option that was meant."""
     found = normalise(["–topic", "t", "—list", "–bogus", "−list"], OPTIONS)

@@ -119,7 +119,7 @@ def test_replicas_are_proposed(three: Three, tmp_path: Path) -> None:
     )
 
 
-def test_what_is_not_there_is_told_at_once(three: Three, tmp_path: Path) -> None:
+def test_missing_brokers_and_partitions_are_reported_together(three: Three, tmp_path: Path) -> None:
     """Brokers and partitions, all of them, before anything is moved."""
     path = written(tmp_path / "plan.json", [0, 8], [1, 9], [1])
     failed = reassign(three, "--execute", "--reassignment-json-file", path, fails=True)

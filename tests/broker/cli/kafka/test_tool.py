@@ -100,7 +100,7 @@ def events(outcome: Result) -> list[dict[str, Any]]:
 
 
 @pytest.mark.kafka_topic(partitions=1)
-def test_verifiable_clients_tell_every_record(kafka_broker: Broker, kafka_topic: str) -> None:
+def test_verifiable_clients_report_every_record(kafka_broker: Broker, kafka_topic: str) -> None:
     """As events in JSON: what was acknowledged, what was read, what was committed."""
     where = ("--bootstrap-server", kafka_broker.bootstrap_servers, "--topic", kafka_topic)
     sent = events(run("verifiable_producer", *where, "--max-messages", "3", "--value-prefix", "4",

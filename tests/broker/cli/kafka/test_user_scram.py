@@ -126,7 +126,7 @@ def test_what_is_no_credential(zookeeper: str, change: list[str], reason: str) -
     assert "secret" not in outcome.output
 
 
-def test_credentials_belong_to_who_wrote_them(
+def test_credentials_belong_to_the_writer(
     tmp_path: Path, zookeeper: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a login at ZooKeeper nobody else reads them, as in Kafka; without one, anybody does."""

@@ -36,7 +36,7 @@ def test_the_text_has_figures_and_a_histogram(run: Run, kafka_topic: str) -> Non
     assert sum(int(line.split()[-1]) for line in bars) == 300
 
 
-def test_too_few_records_are_told(run: Run, kafka_topic: str) -> None:
+def test_too_few_records_are_reported(run: Run, kafka_topic: str) -> None:
     """It does not wait for ever, and says what it got."""
     run("perf", "produce", kafka_topic, "--records", "10")
     outcome = run("perf", "consume", kafka_topic, "--records", "20",
@@ -64,7 +64,7 @@ def test_a_limit_is_kept(run: Run, kafka_topic: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["latency.bmp", "absent/latency.png"])
-def test_a_picture_that_cannot_be_written_is_told_before(
+def test_an_unwritable_plot_is_reported_before_the_measurement(
     kafka_broker: Broker, tmp_path: Path, name: str
 ) -> None:
     """Nothing is measured in vain."""

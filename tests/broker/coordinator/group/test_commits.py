@@ -130,7 +130,7 @@ def test_a_living_group_keeps_what_it_subscribes_to() -> None:
     assert list(story.group.offsets) == [PARTITION]
 
 
-def test_nothing_expires_where_the_broker_cannot_tell() -> None:
+def test_offsets_of_unknown_protocols_do_not_expire() -> None:
     """Metadata of other protocols, or that is not understood, is nobody's business."""
     for fields in ({"metadata": b"?"}, {"protocol_type": "connect"}):
         more: dict[str, Any] = dict(fields)

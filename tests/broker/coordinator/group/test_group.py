@@ -71,7 +71,7 @@ def test_a_protocol_that_one_member_names_twice_is_not_supported_by_two() -> Non
     assert group_of(("a", "a", "b"), ("b",)).elect_protocol() == "b"
 
 
-def test_what_all_members_tell_is_counted_as_they_come_change_and_go() -> None:
+def test_the_metadata_size_is_kept_as_members_join_and_leave() -> None:
     """Whether there is room for one more is known without a look at the others."""
     group = group_of(("a", "b"), ("a",), ("a", "c"), metadata=b"something")
 
@@ -94,7 +94,7 @@ def test_the_slowest_member_sets_the_rebalance_timeout() -> None:
     assert group_of(("a",), ("a",)).rebalance_timeout_ms == 1001
 
 
-def test_somebody_leads_wherever_there_are_members() -> None:
+def test_a_group_with_members_has_a_leader() -> None:
     """The first to come, then the next."""
     group = group_of(("a",), ("a",))
     assert group.leader_id == "m0"
@@ -133,7 +133,7 @@ def test_subscriptions_are_read_from_consumers_metadata() -> None:
         max_size=40,
     )
 )
-def test_who_is_missing_and_what_all_support_is_known_without_a_look_at_everybody(
+def test_pending_members_and_common_protocols_are_kept_incrementally(
     steps: list[tuple[str, int, tuple[str, ...]]],
 ) -> None:
     """Whatever members do, it is what one would find by looking."""

@@ -86,7 +86,7 @@ def test_offsets_go_with_their_topic(tmp_path: Path, version: int) -> None:
         assert committed(wire, "g", "t", version=version) == -1
 
 
-def test_nobody_is_served_before_the_topic_exists(tmp_path: Path) -> None:
+def test_requests_are_refused_before_the_offsets_topic_exists(tmp_path: Path) -> None:
     """Without it nobody coordinates anything; the first FindCoordinator creates it."""
     with running_node(tmp_path, FAST) as node, Wire(port_of(node)) as wire:
         refused = wire.ask(JoinGroupRequest(group_id="g"), 5)

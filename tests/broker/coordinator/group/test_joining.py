@@ -24,7 +24,7 @@ def test_old_clients_enter_at_once(version: int) -> None:
     assert story.answer(story.join("c", version=version)).member_id == "c-1"
 
 
-def test_an_id_that_nobody_joins_with_is_forgotten() -> None:
+def test_an_unused_member_id_expires() -> None:
     """A rebalance does not wait for it longer than its session would last."""
     story = Story()
     (first,) = story.stable("a")
@@ -45,7 +45,7 @@ def test_sessions_must_be_within_bounds() -> None:
     assert story.shard.groups == {}
 
 
-def test_unknown_members_are_told() -> None:
+def test_unknown_members_are_refused() -> None:
     """A member id that was not given out here belongs to nobody."""
     story = Story()
     assert story.error(story.join("c", "c-9")) is ErrorCode.UNKNOWN_MEMBER_ID
@@ -157,7 +157,7 @@ def test_a_returning_static_member_fences_its_parked_join() -> None:
     assert story.error(parked) is ErrorCode.FENCED_INSTANCE_ID
 
 
-def test_what_members_tell_is_bounded_together() -> None:
+def test_the_metadata_of_all_members_is_bounded() -> None:
     """Whoever would be too much is refused, and the others go on."""
     story = Story(members_max=10, members_bytes_max=1000)
     first, second = story.stable("a", "b")
@@ -171,7 +171,7 @@ def test_what_members_tell_is_bounded_together() -> None:
     assert story.error(story.join("d")) is ErrorCode.MEMBER_ID_REQUIRED
 
 
-def test_ids_that_nobody_joins_under_are_bounded() -> None:
+def test_unused_member_ids_are_bounded() -> None:
     """Each is kept for a session timeout, without a member; as many as there may be members."""
     story = Story(members_max=3)
     told = [story.error(story.join("a")) for _ in range(5)]

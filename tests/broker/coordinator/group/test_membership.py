@@ -47,9 +47,7 @@ def test_an_assignment_that_cannot_be_written_does_not_hold() -> None:
         (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.UNKNOWN_SERVER_ERROR),
     ],
 )
-def test_members_are_told_of_a_failed_write_in_their_own_terms(
-    failure: ErrorCode, told: ErrorCode
-) -> None:
+def test_a_failed_write_maps_to_a_membership_error(failure: ErrorCode, told: ErrorCode) -> None:
     """Errors of the log mean nothing to a member: a consumer would give up."""
     story = Story()
     member = story.enter("a")[0]
@@ -76,7 +74,7 @@ def test_sync_is_for_members_of_this_generation() -> None:
     assert story.error(story.sync(member)) is ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_heartbeats_tell_the_state_of_things() -> None:
+def test_heartbeats_report_a_rebalance() -> None:
     """Only a rebalance is news to a member of this generation."""
     story = Story()
     member, _ = story.enter("a")

@@ -17,7 +17,7 @@ def test_a_newcomer_has_everybody_join() -> None:
     assert story.answer(waiting).members == []
 
 
-def test_those_who_do_not_come_are_dropped() -> None:
+def test_members_that_miss_the_rebalance_timeout_are_removed() -> None:
     """At the rebalance timeout the generation is made of those who joined."""
     story = Story()
     (first,) = story.stable("a", session_timeout_ms=60_000)

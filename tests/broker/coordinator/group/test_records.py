@@ -78,7 +78,7 @@ def test_records_have_kafkas_bytes(
     assert decode(*encoded) == record
 
 
-def test_other_kinds_of_record_are_told_apart() -> None:
+def test_unknown_record_types_are_skipped_and_garbage_is_refused() -> None:
     """Those of share groups are unknown here; garbage is an error."""
     assert decode(bytes.fromhex("0009 0001 67"), b"") is None
     for key in (b"", b"\0", b"\0\1\0\5g"):

@@ -48,7 +48,7 @@ def test_too_many_members_after_loading_rebalance() -> None:
     assert heir.error(heir.join("b", second)) is ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
-def test_groups_are_deleted_when_nobody_is_in_them() -> None:
+def test_empty_groups_are_deleted() -> None:
     """Offsets and group end with tombstones."""
     story = Story()
     assert delete(story) is ErrorCode.GROUP_ID_NOT_FOUND
@@ -99,7 +99,7 @@ def test_offsets_of_deleted_topics_go_with_them() -> None:
 
 
 @pytest.mark.parametrize("jump_ms", [3_600_000, -3_600_000])
-def test_nobody_is_missed_because_the_clock_was_set(jump_ms: int) -> None:
+def test_wall_clock_changes_expire_no_member(jump_ms: int) -> None:
     """Sessions and rebalances take as long as they shall; only what is written tells the hour."""
     story = Story()
     one, _ = story.stable("one", "two")

@@ -138,7 +138,7 @@ def test_partitions_that_fail_are_tried_again() -> None:
     assert writer.asked == [0, 1, 2, 1, 1]
 
 
-def test_a_partition_that_is_not_heard_of_is_not_written() -> None:
+def test_a_marker_without_a_response_is_sent_again() -> None:
     """However the request to its leader has ended: it is asked for again, and it alone."""
     elsewhere = Elsewhere(ValueError("999 is not a valid ErrorCode"), None)
     carried_out(Writer({}), 3, elsewhere=elsewhere)

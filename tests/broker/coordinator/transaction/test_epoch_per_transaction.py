@@ -58,7 +58,7 @@ def test_a_delayed_end_cannot_end_the_next_transaction(story: Story, commit: boo
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_a_repeated_end_is_told_from_the_next_one(story: Story, commit: bool) -> None:
+def test_a_repeated_end_txn_differs_from_the_next_one(story: Story, commit: bool) -> None:
     """Under way first, then answered as the first time, and never changed."""
     first = story.begun()
     story.add(first, T0)
@@ -119,7 +119,7 @@ def test_the_last_epoch_leads_over_to_another_id(story: Story) -> None:
     assert story.bump(last).code is ErrorCode.INVALID_PRODUCER_ID_MAPPING
 
 
-def test_who_took_too_long_may_abort_and_go_on(story: Story) -> None:
+def test_a_timed_out_producer_may_abort_and_continue(story: Story) -> None:
     """Its records are refused; by aborting it learns the epoch under which it was shut out."""
     slow = story.begun()
     story.add(slow, T0)
@@ -134,9 +134,7 @@ def test_who_took_too_long_may_abort_and_go_on(story: Story) -> None:
 
 
 @pytest.mark.parametrize("by_abort", [True, False])
-def test_who_took_too_long_at_its_last_epoch_goes_on_with_another_id(
-    story: Story, by_abort: bool
-) -> None:
+def test_a_timed_out_producer_at_the_last_epoch_gets_a_new_id(story: Story, by_abort: bool) -> None:
     """Above the last epoch is only the one that shuts out: nothing could be told from late ends."""
     story.begun()
     story.shard.transactions[ID] = replace(story.transaction, epoch=EXHAUSTED_EPOCH)
@@ -157,7 +155,7 @@ def test_who_took_too_long_at_its_last_epoch_goes_on_with_another_id(
     assert story.add(Producer(8, 0), T0) is OK
 
 
-def test_who_was_replaced_may_not_go_on(story: Story) -> None:
+def test_a_replaced_producer_stays_fenced(story: Story) -> None:
     """The one that came has an epoch above the one under which the other was shut out."""
     old = story.begun()
     story.add(old, T0)
@@ -181,7 +179,7 @@ def test_a_producer_of_the_first_protocol_keeps_its_epoch(story: Story) -> None:
     assert story.bump(producer) == FENCED
 
 
-def test_who_joins_in_the_second_protocol_may_end_in_the_first(story: Story) -> None:
+def test_a_tv2_transaction_may_end_with_tv1(story: Story) -> None:
     """Its marker has the epoch of its records then, and says so."""
     producer = story.begun()
     story.add(producer, T0)

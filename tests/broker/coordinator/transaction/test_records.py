@@ -93,7 +93,7 @@ def test_what_a_newer_kafka_writes_is_read() -> None:
     assert record.transaction.state is TransactionState.COMPLETE_COMMIT
 
 
-def test_what_is_no_such_record_is_told_apart() -> None:
+def test_foreign_keys_are_skipped_and_invalid_states_are_errors() -> None:
     """Another kind of key is skipped; a state that is unknown, or never written, is an error."""
     assert KIND.decode(b"\0\x05", b"") is None
     _, value = KIND.encode(TransactionRecord("tx", EMPTY))

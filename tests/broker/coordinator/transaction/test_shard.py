@@ -263,7 +263,7 @@ def test_resigning_forgets_everything() -> None:
         (ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_failed_writes_are_told_in_a_producers_words(code: ErrorCode, told: ErrorCode) -> None:
+def test_failed_writes_map_to_producer_errors(code: ErrorCode, told: ErrorCode) -> None:
     """Retriable ones send it to ask again, or to look for the coordinator."""
     assert write_error(code) is told
 

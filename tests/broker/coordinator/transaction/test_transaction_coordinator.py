@@ -126,7 +126,7 @@ def test_what_is_not_used_for_long_is_forgotten(tmp_path: Path) -> None:
         assert producer.end(commit=True) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
 
 
-def test_nobody_is_coordinated_without_the_topic(tmp_path: Path) -> None:
+def test_requests_are_refused_before_the_transaction_topic_exists(tmp_path: Path) -> None:
     """Until FindCoordinator has created it."""
     with running_node(tmp_path, FEW) as node, Wire(port_of(node)) as wire:
         request = EndTxnRequest(transactional_id="tx", committed=True)

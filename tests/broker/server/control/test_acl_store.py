@@ -198,7 +198,7 @@ def test_old_announcements_go(ensemble: Ensemble, members: tuple[Member, Member]
     assert len(ensemble.tree.children(CHANGE_ROOTS[LITERAL])) == 1
 
 
-def test_a_znode_that_nobody_can_read(
+def test_an_unreadable_acl_znode_fails_only_the_startup(
     ensemble: Ensemble, members: tuple[Member, Member], caplog: pytest.LogCaptureFixture
 ) -> None:
     """A running broker stays with what it knew, a new one does not begin without the rule."""
@@ -266,7 +266,9 @@ def test_more_than_a_znode_holds(members: tuple[Member, Member]) -> None:
         members[0].add(TOPIC, *(READ._replace(principal=f"User:{n}") for n in range(99)))
 
 
-def test_znodes_that_somebody_deleted(ensemble: Ensemble, members: tuple[Member, Member]) -> None:
+def test_deleted_znodes_are_created_again(
+    ensemble: Ensemble, members: tuple[Member, Member]
+) -> None:
     """Parents come back with the next reading of everything, and changes count again."""
     ensemble.commit([Delete(CHANGE_ROOTS[LITERAL])])
     with pytest.raises(Exception, match=CHANGE_ROOTS[LITERAL]):

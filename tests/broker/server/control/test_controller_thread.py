@@ -98,7 +98,7 @@ def test_a_topic_without_logs_is_not_created(embedded: Embedded) -> None:
     asyncio.run(story())
 
 
-def test_an_error_reaches_whoever_asked(embedded: Embedded) -> None:
+def test_an_error_reaches_the_caller(embedded: Embedded) -> None:
     """Of the work, and of making the answer; the thread goes on."""
 
     async def story() -> None:
@@ -112,7 +112,7 @@ def test_an_error_reaches_whoever_asked(embedded: Embedded) -> None:
     asyncio.run(story())
 
 
-def test_what_is_heard_is_acted_on(embedded: Embedded) -> None:
+def test_a_znode_change_is_handled(embedded: Embedded) -> None:
     """A path that somebody wrote to, from whatever thread tells of it."""
 
     async def story() -> None:
@@ -209,7 +209,7 @@ def test_another_controller_is_made_way_for(embedded: Embedded) -> None:
     asyncio.run(story())
 
 
-def test_the_others_are_told_what_this_broker_cannot_apply(embedded: Embedded) -> None:
+def test_a_local_failure_does_not_hold_back_leader_and_isr(embedded: Embedded) -> None:
     """An error of the own replicas holds back no LeaderAndIsr to other brokers."""
 
     async def story() -> None:

@@ -181,7 +181,7 @@ def test_expired_tokens_are_removed(node: BrokerServer) -> None:
         assert renew(wire, made.hmac).error_code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND
 
 
-def test_who_may_renew_and_expire(node: BrokerServer) -> None:
+def test_owner_and_renewers_may_renew_and_expire(node: BrokerServer) -> None:
     """Owner and renewers, but not who sees it."""
     with (
         as_user(node, "alice") as alice,

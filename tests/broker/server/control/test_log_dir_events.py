@@ -50,7 +50,7 @@ def events(thread: Any, led: Led) -> LogDirEvents:
     return LogDirEvents(thread, led, lambda: 5)
 
 
-def test_every_change_of_a_directory_is_told() -> None:
+def test_every_state_change_of_a_directory_is_reported() -> None:
     """Whether it fails or recovers; one that has nobody to tell says nothing."""
 
     async def story() -> None:
@@ -63,7 +63,7 @@ def test_every_change_of_a_directory_is_told() -> None:
     asyncio.run(story())
 
 
-def test_peers_that_have_caught_up_are_told_once() -> None:
+def test_caught_up_peers_are_reported_once() -> None:
     """Then they can lead what is led out of a full directory; nothing else is news."""
 
     async def story() -> None:

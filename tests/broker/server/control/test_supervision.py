@@ -170,7 +170,7 @@ def test_a_parent_hands_on_signals() -> None:
         assert acting.ended() == (7, "")
 
 
-def test_a_child_does_not_hear_signals_for_all() -> None:
+def test_a_child_ignores_signals_of_the_process_group() -> None:
     """What a terminal sends to all processes ends the broker, and then the supervisor."""
     with play("child") as acting:
         children = Path(f"/proc/{acting.broker}/task/{acting.broker}/children")

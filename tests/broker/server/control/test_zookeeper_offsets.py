@@ -230,7 +230,7 @@ def test_a_large_commit_is_written_alone(tmp_path: Path) -> None:
     asyncio.run(use())
 
 
-def test_who_leaves_makes_no_room_before_its_commit_is_done(tmp_path: Path) -> None:
+def test_a_closed_connection_counts_until_its_commit_is_done(tmp_path: Path) -> None:
     """Clients that commit, close and come again would fill the memory while ZooKeeper is away."""
 
     async def use() -> None:
@@ -246,7 +246,7 @@ def test_who_leaves_makes_no_room_before_its_commit_is_done(tmp_path: Path) -> N
     asyncio.run(use())
 
 
-def test_who_names_no_partition_or_has_a_long_name_counts_too(tmp_path: Path) -> None:
+def test_requests_without_partitions_or_with_long_names_count(tmp_path: Path) -> None:
     """Else clients that ask for nothing, close and come again would fill the memory."""
 
     async def use() -> None:

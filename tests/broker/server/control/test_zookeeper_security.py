@@ -36,13 +36,13 @@ def jaas(tmp_path: Path) -> Path:
     return file
 
 
-def test_nothing_is_shown_unless_told() -> None:
+def test_no_credentials_are_sent_by_default() -> None:
     """As without any security."""
     assert shown({}) == Credentials()
 
 
 @pytest.mark.parametrize("form", ["{}", "file:{}", "={}"])
-def test_the_file_that_kafka_is_told_of(jaas: Path, form: str) -> None:
+def test_the_jaas_file_of_the_jvm_property(jaas: Path, form: str) -> None:
     """In the JVM's property, also as a URL, and whether or not it is to replace all others."""
     option = f"-Xmx1G -Djava.security.auth.login.config='{form.format(jaas)}' -Dother=1"
     expected = Login(username="kafka", password="a", source=f"Client in {jaas}")
@@ -101,7 +101,7 @@ def test_properties_of_a_jvm() -> None:
         jvm_properties("-Da='1")
 
 
-def test_acls_need_somebody(tmp_path: Path) -> None:
+def test_acls_need_an_identity(tmp_path: Path) -> None:
     """Kafka refuses to start, too; a certificate is somebody, TLS alone is nobody."""
     acls = {"zookeeper.set.acl": "true"}
     for settings in (acls, acls | TLS):
@@ -114,7 +114,7 @@ def test_acls_need_somebody(tmp_path: Path) -> None:
     assert shown(acls | {"barnabas.zookeeper.digest": "kafka:secret"}).digest == "kafka:secret"
 
 
-def test_a_context_as_told(tmp_path: Path) -> None:
+def test_the_tls_context_follows_the_settings(tmp_path: Path) -> None:
     """One version unless more are enabled; the host's name matters unless told otherwise."""
     context = shown(TLS).tls
     assert context is not None

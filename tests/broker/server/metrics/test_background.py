@@ -10,7 +10,7 @@ from tests.waiting import ANSWER, seconds, wait_for
 ADMIN = {"barnabas.admin.listener": "127.0.0.1:0"}
 
 
-def test_directories_are_told_by_path(tmp_path: Path) -> None:
+def test_directory_metrics_are_labelled_by_path(tmp_path: Path) -> None:
     """A directory that is online is neither offline nor full; one that failed is offline."""
     two = {"log.dirs": f"{tmp_path / 'a'},{tmp_path / 'b'}"}
     (tmp_path / "b").write_text("a file where a directory should be")

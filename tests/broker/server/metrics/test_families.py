@@ -118,7 +118,7 @@ def test_counters_only_grow(node: BrokerServer) -> None:
             assert all(after[str(each.labels)] >= each.value for each in family.samples), name
 
 
-def test_a_deleted_topic_is_told_no_more(tmp_path: Path) -> None:
+def test_metrics_of_a_deleted_topic_are_removed(tmp_path: Path) -> None:
     """Topics that come and go do not pile up in the metrics."""
     from barnabas_kafka.protocol.messages.delete_topics import DeleteTopicsRequest
 

@@ -87,7 +87,7 @@ def test_metrics_of_the_loop_and_of_the_process(served: Loop) -> None:
     assert found["process_resident_memory_bytes"].samples[0].value > 1_000_000
 
 
-def test_openmetrics_for_those_who_ask(served: Loop) -> None:
+def test_openmetrics_is_negotiated(served: Loop) -> None:
     """Prometheus asks for OpenMetrics; it gets one document with one end."""
     _, body, headers = served.get("/metrics", accept="application/openmetrics-text;version=1.0.0")
     assert headers["Content-Type"].startswith("application/openmetrics-text")
@@ -121,7 +121,9 @@ def test_other_paths_and_methods(served: Loop) -> None:
     assert served.get("/live", method="HEAD")[:2] == (200, "")
 
 
-def test_a_loop_that_hangs_is_told(served: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_blocked_event_loop_fails_the_probe(
+    served: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """While the event loop is stuck the probe fails rather than hangs."""
     monkeypatch.setattr(admin, "PATIENCE_S", 0.05)
     stuck, go_on = threading.Event(), threading.Event()
@@ -139,7 +141,7 @@ def test_a_loop_that_hangs_is_told(served: Loop, monkeypatch: pytest.MonkeyPatch
     assert (status, "event loop" in body) == (503, True)
 
 
-def test_a_question_that_fails_is_logged_and_told(
+def test_a_failing_check_is_logged_and_reported(
     served: Loop, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The others are answered."""

@@ -18,7 +18,7 @@ LIMITS = ConnectionLimits(
 )
 
 
-def test_a_full_broker_has_no_room_until_somebody_leaves() -> None:
+def test_a_full_broker_accepts_after_a_disconnect() -> None:
     """Every connection counts, and every end of one."""
     admission = ConnectionQuotas(LIMITS)
     for number in range(3):

@@ -58,7 +58,7 @@ def ports(node: BrokerServer) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("key", ["max.connections", "listener.name.plaintext.max.connections"])
-def test_who_finds_the_broker_full_waits_for_a_place(tmp_path: Path, key: str) -> None:
+def test_a_connection_to_a_full_broker_waits(tmp_path: Path, key: str) -> None:
     """Nobody is refused: the next one is served as soon as one leaves, as in Apache's broker."""
     with running_node(tmp_path, {key: "2"}) as node, ExitStack() as stack:
         first, second, third = (
@@ -175,7 +175,7 @@ def buffer_size(directory: Path, option: int, settings: dict[str, str]) -> int:
         return accepted.getsockopt(socket.SOL_SOCKET, option)
 
 
-def test_the_kernel_sizes_receive_buffers_unless_somebody_set_a_size(tmp_path: Path) -> None:
+def test_the_kernel_sizes_receive_buffers_by_default(tmp_path: Path) -> None:
     """The default is not imposed: it would have large batches arrive in many pieces."""
     key, option = "socket.receive.buffer.bytes", socket.SO_RCVBUF
     with socket.create_server(("127.0.0.1", 0)) as anybody:
@@ -186,7 +186,7 @@ def test_the_kernel_sizes_receive_buffers_unless_somebody_set_a_size(tmp_path: P
     assert buffer_size(tmp_path / "set", option, {key: "20000"}) == 40_000
 
 
-def test_send_buffers_are_larger_than_the_default_unless_somebody_set_a_size(
+def test_send_buffers_are_larger_than_the_kernels_default(
     tmp_path: Path,
 ) -> None:
     """The kernel's own limit may be below ours, and is above the default everywhere."""

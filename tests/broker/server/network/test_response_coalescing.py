@@ -172,7 +172,7 @@ def test_nothing_is_sent_on_a_connection_that_has_ended() -> None:
     play(story)
 
 
-def test_who_does_not_read_is_not_read_from() -> None:
+def test_a_client_that_does_not_read_is_muted() -> None:
     """Until it has taken what waited."""
 
     async def story(sessions: Sessions, a: Client) -> None:

@@ -223,7 +223,7 @@ def send_for_ever(wire: Wire, frame: bytes) -> NoReturn:
         wire.socket.sendall(frame)
 
 
-def test_who_does_not_read_is_ended_when_idle(tmp_path: Path) -> None:
+def test_a_client_that_does_not_read_is_disconnected_as_idle(tmp_path: Path) -> None:
     """Requests that go on arriving do not count: the responses have not moved."""
     settings = {"connections.max.idle.ms": "500"}
     with running_node(tmp_path, settings) as node, Wire(port_of(node)) as wire:

@@ -204,7 +204,7 @@ class Told:
         )
 
 
-def test_a_broker_is_told_and_told_again_when_it_did_not_answer() -> None:
+def test_an_unanswered_request_is_sent_again() -> None:
     """Where everybody is comes first to who knows nothing; later only what has changed."""
     told = Told(hang_up=1)
 
@@ -226,7 +226,7 @@ def test_a_broker_is_told_and_told_again_when_it_did_not_answer() -> None:
     "key", [ApiKey.UPDATE_METADATA, ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA]
 )
 @pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_SERVER_ERROR, 9999])
-def test_a_broker_that_failed_to_obey_is_told_again(key: ApiKey, code: int) -> None:
+def test_a_failed_request_is_sent_again(key: ApiKey, code: int) -> None:
     """Nothing else would tell it: it would lead nothing, or know nothing, until the next change."""
     told = Told()
     told.codes[key] = [code, code]
@@ -268,7 +268,7 @@ def test_a_broker_that_refuses_for_long_does_not_fill_the_log(
     ]
 
 
-def test_the_controller_of_another_epoch_is_not_told_again() -> None:
+def test_a_stale_controller_epoch_ends_the_retries() -> None:
     """It is not the controller any more, and is about to hear of it."""
     told = Told()
     told.codes[ApiKey.LEADER_AND_ISR] = [ErrorCode.STALE_CONTROLLER_EPOCH]
@@ -284,7 +284,7 @@ def test_the_controller_of_another_epoch_is_not_told_again() -> None:
     against(told.serve, story)
 
 
-def test_old_brokers_hear_of_a_leader_that_was_not_in_sync() -> None:
+def test_old_brokers_get_an_unclean_leader_as_any_other() -> None:
     """As of any other: their LeaderAndIsr has no word for it."""
     told = Told()
 
@@ -412,7 +412,7 @@ def test_a_broker_that_fails_to_obey_one_request_is_sent_the_others() -> None:
     against(told.serve, story)
 
 
-def test_a_channel_outlives_what_nobody_expected(
+def test_a_channel_survives_an_unexpected_error(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A bug is logged with its traceback, and the broker is told of the next change."""
@@ -513,7 +513,7 @@ def test_the_others_are_given_up_where_one_cannot_be(error: Exception) -> None:
     against(told.serve, story)
 
 
-def test_nobody_is_told_anything_by_who_is_not_the_controller() -> None:
+def test_a_resigned_controller_sends_nothing() -> None:
     """After a resignation, and after the end."""
     told = Told()
 
@@ -564,7 +564,7 @@ def test_what_a_broker_says_of_its_disks_is_reported() -> None:
     against(told.serve, story)
 
 
-def test_a_refusal_that_nobody_here_knows_does_not_end_the_channel() -> None:
+def test_an_unknown_error_code_does_not_end_the_channel() -> None:
     """A broker of a later release is told of what comes next all the same."""
     told = Told()
     told.storage_code = 9999
@@ -582,7 +582,7 @@ def test_a_refusal_that_nobody_here_knows_does_not_end_the_channel() -> None:
 
 
 @pytest.mark.parametrize("bugs", [[], [ValueError("a bug")]])
-def test_own_replicas_are_told_until_the_view_says_so(bugs: list[Exception]) -> None:
+def test_own_replicas_are_updated_until_the_report_succeeds(bugs: list[Exception]) -> None:
     """Nobody is asked over the network, and nothing is said twice; a failed report is repeated."""
     told = Told()
     told.counted_out.add(TP)
@@ -630,7 +630,7 @@ def test_answers_by_topic_id_and_by_name() -> None:
     assert storage_answers(request, LeaderAndIsrResponse(topics=[by_id, unknown])) == expected
 
 
-def test_who_is_waited_for_is_asked_how_far_its_logs_go_until_it_answers() -> None:
+def test_log_ends_are_requested_until_answered() -> None:
     """After it was told of the epoch; this very broker without a request."""
     told = Told()
 

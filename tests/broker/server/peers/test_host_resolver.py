@@ -10,7 +10,7 @@ import pytest
 from barnabas_broker.server.peers.host_resolver import HostResolver
 
 
-def test_a_name_that_nobody_answers_for_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_lookup_delays_no_other_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """However often it is asked for: each name has a thread of its own, and one at a time."""
     gone = threading.Event()
     lookups: list[str] = []

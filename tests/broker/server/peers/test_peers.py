@@ -108,7 +108,7 @@ def group_list(number: int) -> ListGroupsResponse:
     return ListGroupsResponse(throttle_time_ms=number)
 
 
-def test_who_waits_for_a_broker_that_has_gone_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_to_a_removed_broker_fail_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """At once, whether its name is still looked up or it owes an answer; others are not touched."""
     asked = threading.Event()
     gone = threading.Event()
@@ -213,7 +213,7 @@ def test_a_request_that_the_peer_does_not_know_is_not_sent() -> None:
     against(serve, story)
 
 
-def test_an_unknown_broker_and_a_dead_address_are_told() -> None:
+def test_an_unknown_broker_and_a_dead_address_fail() -> None:
     """At once, and after the attempts that fit into the time."""
 
     async def story(peers: Peers) -> None:
@@ -268,7 +268,7 @@ def test_a_peer_that_falls_silent_is_left() -> None:
     against(serve, story)
 
 
-def test_a_peer_that_hangs_up_is_told_and_connected_to_again() -> None:
+def test_a_disconnect_fails_the_request_and_reconnects() -> None:
     """Its request may have been carried out; whether to ask again is for the caller to decide."""
     connections = []
 
@@ -314,7 +314,7 @@ def test_what_is_no_answer_ends_the_connection(nonsense: bytes) -> None:
     against(serve, story)
 
 
-def test_whoever_gives_up_does_not_disturb_others() -> None:
+def test_a_cancelled_request_does_not_affect_others() -> None:
     """The answer to a cancelled request is received and dropped."""
     may_answer = asyncio.Event()
 

@@ -100,7 +100,7 @@ def test_no_request_has_two_of_one_key() -> None:
     told(story)
 
 
-def test_a_request_that_fails_fails_who_is_in_it() -> None:
+def test_a_failed_request_fails_its_callers_only() -> None:
     """Whoever comes later is asked for with the next one, and so is what is asked again."""
 
     async def story(broker: Broker, batches: RequestBatcher[str, int, int]) -> None:
@@ -119,7 +119,7 @@ def test_a_request_that_fails_fails_who_is_in_it() -> None:
     told(story)
 
 
-def test_who_gives_up_is_not_asked_for() -> None:
+def test_a_cancelled_caller_is_left_out_of_the_batch() -> None:
     """And takes nothing from the others."""
 
     async def story(broker: Broker, batches: RequestBatcher[str, int, int]) -> None:
@@ -136,7 +136,7 @@ def test_who_gives_up_is_not_asked_for() -> None:
     told(story)
 
 
-def test_a_broker_that_answers_nothing_is_not_waited_for_by_everybody(
+def test_callers_waiting_for_a_silent_broker_are_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What waits is bounded, and so is a request."""
@@ -158,7 +158,7 @@ def test_a_broker_that_answers_nothing_is_not_waited_for_by_everybody(
     told(story)
 
 
-def test_a_request_that_somebody_else_cancels_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_cancelled_elsewhere_fails_its_callers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its callers are told, none is cancelled with it, and what comes next is sent."""
 
     async def story(broker: Broker, batches: RequestBatcher[str, int, int]) -> None:
@@ -183,7 +183,7 @@ def test_a_request_that_somebody_else_cancels_is_refused(monkeypatch: pytest.Mon
     told(story)
 
 
-def test_who_waits_when_all_ends_is_cancelled() -> None:
+def test_closing_cancels_waiting_callers() -> None:
     """The broker stops."""
 
     async def story(broker: Broker, batches: RequestBatcher[str, int, int]) -> None:
@@ -196,7 +196,7 @@ def test_who_waits_when_all_ends_is_cancelled() -> None:
     told(story)
 
 
-def test_who_waits_for_what_has_not_begun_is_cancelled() -> None:
+def test_closing_cancels_callers_of_an_unsent_batch() -> None:
     """A batcher that is stopped in the turn in which something was queued."""
 
     async def story(broker: Broker, batches: RequestBatcher[str, int, int]) -> None:

@@ -41,7 +41,7 @@ def told(leader: int, api_versions_error: int) -> dict[TopicPartition, ErrorCode
     return heard
 
 
-def test_markers_whose_leader_cannot_be_asked_are_not_written() -> None:
+def test_markers_to_an_unavailable_leader_fail() -> None:
     """Each partition is told so: it is away, or knows no version, or says what nobody knows."""
     unwritten = dict.fromkeys(PARTITIONS, ErrorCode.NETWORK_EXCEPTION)
     assert told(8, 0) == unwritten

@@ -69,7 +69,7 @@ def test_long_works_take_turns_with_each_other_and_with_the_loop() -> None:
     assert seen.startswith("aba-b-a-b-"), seen
 
 
-def test_work_is_told_that_others_had_their_turns() -> None:
+def test_a_long_task_is_notified_after_yielding() -> None:
     """Once for each time, through the parts that it is made of."""
 
     def part(times: int) -> Work[list[bool]]:
@@ -106,7 +106,7 @@ def test_what_long_work_raises_comes_with_its_future() -> None:
     asyncio.run(story())
 
 
-def test_work_that_nobody_waits_for_is_given_up() -> None:
+def test_the_task_of_a_closed_connection_is_dropped() -> None:
     """Its client has gone."""
 
     async def story() -> list[str]:

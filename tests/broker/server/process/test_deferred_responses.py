@@ -64,7 +64,7 @@ def test_a_client_that_goes_ends_the_wait() -> None:
     asyncio.run(story())
 
 
-def test_a_mistake_in_the_answer_reaches_who_waits() -> None:
+def test_an_encoding_error_reaches_the_waiter() -> None:
     """So that it is reported with the request, and the wait ends."""
 
     async def story() -> None:

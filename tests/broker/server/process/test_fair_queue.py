@@ -37,7 +37,7 @@ def test_in_a_flow_the_first_comes_first() -> None:
     assert [queue.pop() for _ in range(3)] == [0, 1, 2]
 
 
-def test_who_is_owed_nothing_is_forgotten() -> None:
+def test_idle_addresses_are_forgotten() -> None:
     """Addresses are the clients' to invent."""
     queue: FairQueue[int] = FairQueue()
     for number in range(10 * fair_queue.FORGOTTEN_BEYOND):

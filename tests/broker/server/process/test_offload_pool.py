@@ -77,7 +77,7 @@ BOMB = build_batch([(1000, None, bytes(20 << 20), ())], codec=Codec.ZSTD)
 HONEST = build_batch([(1000, None, os.urandom(800_000).hex().encode(), ())], codec=Codec.ZSTD)
 
 
-def test_bombs_do_not_put_off_who_sends_what_is_inflated(
+def test_decompression_bombs_do_not_starve_other_requests_of_the_address(
     node: BrokerServer, topic: str, held: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Behind twenty bombs of the same address a large send is looked at after two of them."""
@@ -144,7 +144,7 @@ def test_work_that_fails_or_is_not_waited_for() -> None:
     asyncio.run(scenario())
 
 
-def test_a_place_is_left_to_the_next_who_still_wants_it() -> None:
+def test_a_freed_place_skips_cancelled_waiters() -> None:
     """Who gave up, before or after it was given the place, keeps nobody from it."""
 
     async def scenario() -> None:
@@ -185,7 +185,7 @@ def test_others_are_served_while_a_batch_is_decompressed(
         assert len(next(iter(records(stored)))[3] or b"") == 20 << 20
 
 
-def test_who_leaves_while_waiting_leaves_nothing_behind(
+def test_a_cancelled_waiter_releases_its_memory(
     node: BrokerServer, topic: str, held: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The room that the copy of his request took is given back."""

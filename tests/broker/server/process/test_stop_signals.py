@@ -127,7 +127,7 @@ def test_without_a_zookeeper(tmp_path: Path, point: str) -> None:
     told_at(point, tmp_path, nobody, "broker.id=1", "zookeeper.connection.timeout.ms=2147483647")
 
 
-def test_it_is_told_again_and_again(tmp_path: Path) -> None:
+def test_repeated_sigterms_are_ignored_until_the_process_ends(tmp_path: Path) -> None:
     """To the end of the process, where the interpreter has taken its handlers away."""
     play = """
         import os, signal

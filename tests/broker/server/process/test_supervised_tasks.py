@@ -84,7 +84,7 @@ def test_each_task_of_a_broker_survives_an_error(tmp_path: Path) -> None:
         assert ready(node)[0] == 200
 
 
-def test_a_task_that_is_down_is_told_of(tmp_path: Path) -> None:
+def test_a_failed_task_is_reported(tmp_path: Path) -> None:
     """By the probe and the metrics, with its error, until it has come back."""
     mended = asyncio.Event()
 
@@ -187,7 +187,7 @@ def test_what_is_over_soon_is_not_done_again(caplog: pytest.LogCaptureFixture) -
     assert "in between" in caplog.text
 
 
-def test_what_is_over_soon_ends_unheard_only_where_somebody_wants_that() -> None:
+def test_a_short_task_is_cancelled_silently_only_on_request() -> None:
     """Cancelled is not what a task is whose awaited future somebody else has cancelled."""
 
     async def story() -> None:

@@ -30,7 +30,7 @@ def test_a_late_batch_opens_nothing(wire: Wire, topic: str, version: int) -> Non
     assert code == late
 
 
-def test_who_was_fenced_writes_nothing(wire: Wire, topic: str) -> None:
+def test_a_fenced_producer_writes_nothing(wire: Wire, topic: str) -> None:
     """Also to a partition that has not heard of the newer epoch."""
     producer = Transactional(wire, topic)
     producer.init()
@@ -77,7 +77,7 @@ def test_an_unknown_producer_begins_at_the_beginning(wire: Wire, topic: str) -> 
     assert producer.produce(f"{topic}-other", b"first", version=12) == 0
 
 
-def test_joining_is_for_those_whose_transaction_it_is(wire: Wire, topic: str) -> None:
+def test_only_the_transactions_producer_adds_partitions(wire: Wire, topic: str) -> None:
     """Others are told as if they had asked, partition by partition."""
     producer = Transactional(wire, topic)
     producer.init()

@@ -161,7 +161,9 @@ def counted(node: BrokerServer) -> float:
     return sum(it.measured(quotas.now_ms()) for _, it in quotas.produce.in_use(10))
 
 
-def test_a_producer_without_answers_whose_request_fails(node: BrokerServer, wire: Wire) -> None:
+def test_a_failed_produce_without_acks_closes_the_connection(
+    node: BrokerServer, wire: Wire
+) -> None:
     """Its connection ends, and what was appended of the request counts."""
     wire.create_topic("t")
     set_quota(wire, CLIENT, producer_byte_rate=1000)
@@ -407,7 +409,7 @@ def test_time_beyond_the_first_turn_counts(
     assert spent == [1000 * len(names)]
 
 
-def test_who_poses_as_a_broker_is_not_exempt(tmp_path: Path) -> None:
+def test_a_client_posing_as_a_broker_is_throttled(tmp_path: Path) -> None:
     """Brokers' requests are not counted; those of a client that may not send them are."""
     settings = {
         "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",

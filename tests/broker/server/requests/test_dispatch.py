@@ -85,7 +85,7 @@ def test_an_unknown_api_key_ends_the_connection(wire: Wire) -> None:
     assert wire.closed_by_broker()
 
 
-def test_a_failing_handler_is_told_and_logged(
+def test_a_failing_handler_is_answered_and_logged(
     node: BrokerServer,
     wire: Wire,
     monkeypatch: pytest.MonkeyPatch,
@@ -140,7 +140,7 @@ def test_authorised_operations_are_a_bit_field(tmp_path: Path) -> None:
     assert allowed - without == 1 << AclOperation.WRITE
 
 
-def test_without_quotas_nobody_waits(tmp_path: Path) -> None:
+def test_without_quotas_no_request_is_throttled(tmp_path: Path) -> None:
     """The quotas of a broker on which none are set."""
     call = Embedded(tmp_path).call(0)
     assert call.usage is None

@@ -110,7 +110,7 @@ def test_a_response_that_cannot_be_encoded_is_answered_by_an_error(broker: Broke
         broker._routes[ApiKey.LIST_GROUPS] = unbroken
 
 
-def test_without_acks_only_the_end_of_the_connection_tells() -> None:
+def test_a_failed_produce_without_acks_has_no_response() -> None:
     """As Apache does it; and there is nothing to say of items that nobody has read."""
     error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     produce = registry.api(ApiKey.PRODUCE)

@@ -21,7 +21,7 @@ def call(received: asyncio.Future[None]) -> Any:
     return SimpleNamespace(broker=SimpleNamespace(controller=controller, image=image))
 
 
-def test_who_asks_later_does_not_wait() -> None:
+def test_later_metadata_requests_do_not_wait() -> None:
     """It is answered at once."""
 
     async def story() -> None:

@@ -179,7 +179,7 @@ def test_a_stranger_is_refused(wire: Wire) -> None:
     assert told(wire, stranger).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_who_poses_as_a_follower_gets_no_session(tmp_path: Path) -> None:
+def test_a_client_posing_as_a_follower_gets_no_session(tmp_path: Path) -> None:
     """Else it could use up those of the followers, with partitions that it may not read."""
     settings = {
         "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",

@@ -244,7 +244,7 @@ def test_others_have_their_turn_after_each_thing(
 
 
 @pytest.mark.parametrize("kind", range(len(KINDS)), ids=KINDS)
-def test_very_large_requests_are_decoded_beside_the_loop(
+def test_very_large_requests_are_decoded_in_a_thread(
     node: BrokerServer, wire: Wire, kind: int
 ) -> None:
     """While the thread for it is busy they wait, and others are served."""
@@ -285,7 +285,7 @@ def test_a_fetch_of_very_many_partitions_brings_records(wire: Wire, topic: str) 
     assert bytes(answer.responses[0].partitions[0].records)[-len(SOUND) + 20 :] == SOUND[20:]
 
 
-def test_metadata_of_very_many_partitions_is_encoded_beside_the_loop(
+def test_metadata_of_very_many_partitions_is_encoded_in_a_thread(
     node: BrokerServer, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the thread for it is busy others are served; the answer is the same, and is kept."""
@@ -328,13 +328,13 @@ def test_what_is_wrong_beyond_the_first_things_ends_the_connection(wire: Wire) -
     assert wire.closed_by_broker()
 
 
-def test_nobody_asks_for_very_many_things_of_other_kinds(wire: Wire) -> None:
+def test_very_many_items_of_other_requests_are_refused(wire: Wire) -> None:
     """Coordinators of very many groups, say."""
     wire.send(FindCoordinatorRequest(coordinator_keys=names(AT_ONCE + 1)), 4)
     assert wire.closed_by_broker()
 
 
-def test_who_leaves_makes_room_for_the_next(node: BrokerServer, topic: str) -> None:
+def test_a_closed_connection_frees_its_place_and_bytes(node: BrokerServer, topic: str) -> None:
     """A request whose client has gone keeps neither its place nor its bytes."""
     held = threading.Event()
     occupy(node, held)

@@ -61,7 +61,7 @@ def test_answers_leave_in_order_in_turns(turn_s: float, monkeypatch: pytest.Monk
     assert [type(complaint) for complaint in complaints] == [ZeroDivisionError]
 
 
-def test_who_is_still_served_is_not_answered_by_others() -> None:
+def test_a_pending_response_without_a_session_is_read_directly() -> None:
     """Without a session nobody waits: whoever serves it looks at the response."""
     request = Waiting(Answers(), 0, 7)
     request.set_result(3)
@@ -76,7 +76,7 @@ class Watched:
 
 
 @pytest.mark.parametrize("unread", [b"", b"a request"])
-def test_who_closed_is_found(unread: bytes) -> None:
+def test_a_half_closed_connection_is_found(unread: bytes) -> None:
     """With what was sent before the end, and nobody else."""
     ours, theirs = socket.socketpair()
     stays, other = socket.socketpair()
@@ -92,6 +92,6 @@ def test_who_closed_is_found(unread: bytes) -> None:
         assert list(departed(connections)) == [(connections[1], len(unread))]
 
 
-def test_nobody_parked_costs_nothing() -> None:
+def test_no_pending_responses_cost_nothing() -> None:
     """Nor is anybody found."""
     assert list(departed([Watched(None)])) == []

@@ -49,7 +49,7 @@ def test_returned_buffers_are_used_again_up_to_a_bound() -> None:
     assert kept == len(buffers) - 1
 
 
-def test_buffers_that_nobody_needs_are_dropped() -> None:
+def test_unused_buffers_are_released() -> None:
     """Those that were in use at once since the last time stay, and no more of them."""
     pool = BufferPool()
     size = POOLED_SIZES[-1]

@@ -32,7 +32,7 @@ def test_causes_do_not_hide_each_other(caplog: pytest.LogCaptureFixture) -> None
     assert lines(caplog) == ["one", "three"]
 
 
-def test_the_end_of_a_flood_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_number_of_suppressed_lines_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     """When nothing more comes, the number of lines left out is logged once."""
     counters = Counters(LOG)
     for _ in range(5):

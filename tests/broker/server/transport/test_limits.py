@@ -26,7 +26,7 @@ def limits(**given: str) -> ConnectionLimits:
     return ConnectionLimits.from_settings(BrokerSettings.from_mapping(settings))
 
 
-def test_connections_are_bounded_unless_told_otherwise() -> None:
+def test_connections_are_bounded_by_default() -> None:
     """Apache's "no limit" is taken only from somebody who says it."""
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     assert limits().total == min(CONNECTIONS, descriptors // 2)

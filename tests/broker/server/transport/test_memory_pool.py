@@ -87,7 +87,7 @@ def test_never_more_is_held_than_the_budget_and_one_request() -> None:
         assert memory.held <= 64 * MIB + GIANT
 
 
-def test_everybody_gets_through() -> None:
+def test_all_requests_complete() -> None:
     """One request can always finish, and its end lets the next go on."""
     memory = MemoryPool(BufferPool(), budget=32 * MIB)
     unfinished = started(memory, 8)
@@ -125,7 +125,7 @@ def test_giants_leave_room_for_ordinary_requests() -> None:
     assert all(sender.is_whole for sender in ordinary)
 
 
-def test_who_lacks_least_goes_first() -> None:
+def test_freed_memory_goes_to_the_request_that_lacks_least() -> None:
     """When memory comes back, the request that is nearest to its end gets it."""
     memory = MemoryPool(BufferPool(), budget=8 * MIB)
     giants = started(memory, 3)
@@ -195,7 +195,7 @@ def test_patience_is_short_while_others_wait_for_memory() -> None:
     assert steady in list(memory.overdue(SHORT_WHOLE_S + 1))
 
 
-def test_who_is_served_turn_by_turn_stays_while_memory_is_short() -> None:
+def test_a_scheduled_connection_is_kept_while_memory_is_short() -> None:
     """It is not its fault that what it sent at once takes long among others."""
     memory = MemoryPool(BufferPool(), budget=4 * MIB)
     _, served, _, lane, waiting = started(memory, 5)
@@ -210,7 +210,7 @@ def test_who_is_served_turn_by_turn_stays_while_memory_is_short() -> None:
     assert served in list(memory.overdue(2 * SHORT_GRACE_S + 1))
 
 
-def test_who_is_received_turn_by_turn_stays_while_memory_is_short() -> None:
+def test_a_receiving_connection_is_kept_while_memory_is_short() -> None:
     """It is never seen when it is its turn to send, but what it sends has arrived."""
     memory = MemoryPool(BufferPool(), budget=4 * MIB)
     _, received, _, lane, waiting = started(memory, 5)

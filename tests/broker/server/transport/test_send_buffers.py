@@ -24,7 +24,7 @@ def test_the_one_that_waits_longest_is_dropped_beyond_the_budget() -> None:
     assert memory.held == 80
 
 
-def test_who_reads_is_not_counted_any_more() -> None:
+def test_a_reading_client_is_no_longer_stalled() -> None:
     """And is among the youngest when it stalls again."""
     memory = SendBuffers(budget=100)
     first, second = Reader(), Reader()

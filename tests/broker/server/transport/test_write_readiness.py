@@ -63,7 +63,7 @@ async def some_rounds() -> None:
         await asyncio.sleep(0)
 
 
-def test_each_wait_is_told_once(pairs: list[tuple[socket.socket, socket.socket]]) -> None:
+def test_each_waiter_is_notified_once(pairs: list[tuple[socket.socket, socket.socket]]) -> None:
     """When the peer has read, and again only for who asks again."""
     ours, peer = pairs[0]
 
@@ -82,7 +82,9 @@ def test_each_wait_is_told_once(pairs: list[tuple[socket.socket, socket.socket]]
     run(story)
 
 
-def test_a_broken_connection_is_told(pairs: list[tuple[socket.socket, socket.socket]]) -> None:
+def test_a_broken_connection_notifies_the_waiter(
+    pairs: list[tuple[socket.socket, socket.socket]],
+) -> None:
     """Who waits then learns what is wrong from its next send."""
     ours, peer = pairs[0]
 
@@ -95,7 +97,9 @@ def test_a_broken_connection_is_told(pairs: list[tuple[socket.socket, socket.soc
     run(story)
 
 
-def test_who_is_forgotten_is_not_told(pairs: list[tuple[socket.socket, socket.socket]]) -> None:
+def test_a_forgotten_socket_is_not_notified(
+    pairs: list[tuple[socket.socket, socket.socket]],
+) -> None:
     """Even by one that was told in the same round; forgetting again, or too early, is fine."""
     fds = [ours.fileno() for ours, _ in pairs[:4]]
 

@@ -62,7 +62,7 @@ counts = st.fixed_dictionaries({T: st.integers(0, 9), U: st.integers(0, 9), V: s
 
 
 @given(subscriptions, subscriptions, counts, st.sampled_from(sorted(ASSIGNORS)))
-def test_each_partition_that_somebody_wants_has_one_reader_who_does(
+def test_each_subscribed_partition_has_one_owner(
     before: dict[str, frozenset[UUID]],
     after: dict[str, frozenset[UUID]],
     counts: dict[UUID, int],

@@ -32,7 +32,7 @@ def joined(story: ConsumerStory, client: str = "old") -> ClassicActor:
     return old
 
 
-def test_nobody_waits_to_join(story: ConsumerStory) -> None:
+def test_a_join_is_answered_at_once(story: ConsumerStory) -> None:
     """The answer is at once, names no leader, and its protocol is the first one asked for."""
     answer = ClassicActor(story, "old").join()
     assert (answer.error_code, answer.leader, answer.members) == (ErrorCode.NONE, "", [])
@@ -67,7 +67,7 @@ def test_a_static_member_that_comes_back_classic_has_no_expression(story: Consum
     assert not story.consumers.target[old.id] & story.partitions("other")
 
 
-def test_it_hears_of_what_becomes_free(story: ConsumerStory) -> None:
+def test_a_freed_partition_triggers_a_rejoin(story: ConsumerStory) -> None:
     """Its heartbeats ask it to join again only when there is something for it."""
     old = joined(story)
     assert (old.reads, old.beat()) == ([], ErrorCode.NONE)
@@ -81,7 +81,7 @@ def test_it_hears_of_what_becomes_free(story: ConsumerStory) -> None:
     assert (len(old.reads), old.beat()) == (3, ErrorCode.NONE)
 
 
-def test_it_lets_go_of_what_others_shall_read(story: ConsumerStory) -> None:
+def test_a_member_revokes_partitions_assigned_to_others(story: ConsumerStory) -> None:
     """It joins with less, and keeps its generation until then."""
     story = ConsumerStory({"t": 6})
     new = Actor(story, "new")
@@ -122,7 +122,9 @@ def test_an_eager_member_gives_everything_up_first() -> None:
         ({"instance": "nobody", "member_id": "x", **COMMON}, ErrorCode.UNKNOWN_MEMBER_ID),
     ],
 )
-def test_who_may_not_join(story: ConsumerStory, fields: dict[str, object], code: ErrorCode) -> None:
+def test_invalid_members_are_refused(
+    story: ConsumerStory, fields: dict[str, object], code: ErrorCode
+) -> None:
     """Others than consumers, those without a protocol in common, unreadable ones, unknown ones."""
     joined(story)
     asked = story.join("odd", **{"version": 3, "metadata": SUBSCRIBED, **fields})  # type: ignore[arg-type]

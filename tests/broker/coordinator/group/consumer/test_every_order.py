@@ -96,7 +96,7 @@ def test_a_commit_of_a_fenced_member_is_seen(monkeypatch: pytest.MonkeyPatch) ->
     find("stale epoch")
 
 
-def test_a_partition_that_nobody_reads_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unassigned_partition_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """An assignor that leaves something out."""
     share = target.target
 

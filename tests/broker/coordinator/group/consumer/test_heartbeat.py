@@ -49,7 +49,7 @@ def test_the_first_member_gets_everything_at_once() -> None:
     assert story.consumers.state_name == "Stable"
 
 
-def test_who_subscribes_to_nothing_moves_no_other_member() -> None:
+def test_a_member_without_subscriptions_moves_no_partition() -> None:
     """Its joining leaves the group's epoch as it is, but for that of a new group."""
     story = ConsumerStory({"t": 1})
     idle, one, other = (
@@ -112,7 +112,7 @@ def test_a_silent_member_is_out_after_its_session() -> None:
     assert one.beat() is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_who_leaves_leaves_at_once() -> None:
+def test_a_leaving_member_is_removed_at_once() -> None:
     """The answer has epoch -1, and the group ends up empty."""
     story = ConsumerStory({"t": 4})
     one, two = Actor(story, "one"), Actor(story, "two")
@@ -208,7 +208,7 @@ def test_a_static_member_that_goes_while_it_lets_go_keeps_its_place() -> None:
     assert "one" not in story.consumers.members
 
 
-def test_who_could_not_be_written_off_is_still_expected() -> None:
+def test_a_failed_removal_keeps_the_member_until_its_session_timeout() -> None:
     """It has gone and will not ask again: only its session ends what it holds."""
     story = ConsumerStory({"t": 4})
     one, two = Actor(story, "one"), Actor(story, "two")
@@ -253,9 +253,7 @@ def test_a_group_has_room_for_so_many() -> None:
         (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.UNKNOWN_SERVER_ERROR),
     ],
 )
-def test_members_are_told_of_a_failed_write_in_their_own_terms(
-    failure: ErrorCode, told: ErrorCode
-) -> None:
+def test_a_failed_write_maps_to_a_heartbeat_error(failure: ErrorCode, told: ErrorCode) -> None:
     """What a heartbeat does not know ends a consumer for good."""
     story = ConsumerStory({"t": 4})
     story.fail_writes = failure
@@ -468,7 +466,7 @@ def _check_owners(actors: list[Actor], seed: int) -> None:
 
 
 @pytest.mark.parametrize("jump_ms", [3_600_000, -3_600_000])
-def test_nobody_is_missed_because_the_clock_was_set(jump_ms: int) -> None:
+def test_wall_clock_changes_expire_no_session(jump_ms: int) -> None:
     """A session takes as long as it shall, whatever the hour."""
     story = ConsumerStory({"t": 1})
     one = Actor(story, "one")

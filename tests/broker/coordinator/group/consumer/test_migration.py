@@ -129,7 +129,7 @@ def test_what_an_upgrade_writes() -> None:
     assert (member.epoch, sorted(number for _, number in member.assigned)) == (2, [0, 1, 2])
 
 
-def test_what_nobody_was_assigned_is_read_after_an_upgrade() -> None:
+def test_unassigned_partitions_are_assigned_after_an_upgrade() -> None:
     """Also where the newcomer takes a place, and wants what the one before it wanted."""
     story = ConsumerStory({"t": 6})
     one, _ = classic_pair(story, static=True)
@@ -184,7 +184,7 @@ def test_what_a_downgrade_writes() -> None:
     assert {each.session_timeout for each in last.metadata.members} == {10_000}
 
 
-def test_parked_members_are_told_to_join_again() -> None:
+def test_waiting_members_get_rebalance_in_progress() -> None:
     """One that waits for the end of a rebalance hears of the next one; nothing is lost."""
     story = ConsumerStory({"t": 6})
     one, _ = classic_pair(story)

@@ -51,7 +51,7 @@ def test_what_it_has_let_go_of_before_it_was_asked_needs_no_round() -> None:
     assert (found.epoch, found.assigned) == (9, some(2))
 
 
-def test_who_is_there_stays_there() -> None:
+def test_a_reconciled_member_is_unchanged() -> None:
     """Once more is no change, and nothing is written."""
     found = step(STABLE, some(0, 1))
     assert step(found, some(0, 1)) is found

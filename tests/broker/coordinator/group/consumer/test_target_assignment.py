@@ -36,7 +36,9 @@ def test_it_is_on_unless_it_is_left_out(protocols: str | None, served: bool) -> 
 
 
 @pytest.mark.parametrize(("software", "served"), [(OWN_SOFTWARE, True), (None, False)])
-def test_it_is_off_while_somebody_else_is_there(software: str | None, served: bool) -> None:
+def test_server_side_assignment_is_off_among_foreign_brokers(
+    software: str | None, served: bool
+) -> None:
     """Brokers that do not say they run this software may be Apache's."""
     brokers = {
         0: BrokerRegistration(0, (), software=OWN_SOFTWARE),

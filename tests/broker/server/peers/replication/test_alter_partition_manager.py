@@ -110,7 +110,7 @@ def test_changes_travel_together(version: int) -> None:
 
 
 @pytest.mark.parametrize(("version", "known"), [(2, []), (3, [(1, 33), (2, 41)])])
-def test_the_registrations_of_replicas_are_told(version: int, known: list[tuple[int, int]]) -> None:
+def test_broker_epochs_of_the_isr_are_sent(version: int, known: list[tuple[int, int]]) -> None:
     """Of this broker and of the followers, to a controller that knows what they are for."""
     seen: list[AlterPartitionRequest] = []
 
@@ -179,7 +179,7 @@ def test_a_refusal_is_of_one_partition() -> None:
     tell(controller(one_refused, []), story)
 
 
-def test_a_refusal_of_all_is_told_to_each() -> None:
+def test_a_top_level_error_fails_each_change() -> None:
     """NOT_CONTROLLER and the like: whoever asked tries again."""
 
     def refused(_: AlterPartitionRequest) -> AlterPartitionResponse:
@@ -236,7 +236,7 @@ def test_a_controller_that_hangs_is_left_when_another_is_elected(silent: bool) -
     against(hangs, story)
 
 
-def test_a_sender_that_is_cancelled_leaves_nobody_waiting(
+def test_a_cancelled_sender_fails_all_changes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The changes in flight and those queued behind them are told, and the next one is sent."""

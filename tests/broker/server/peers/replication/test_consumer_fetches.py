@@ -101,7 +101,9 @@ def test_others_are_served_by_the_leader(
     assert told.records
 
 
-def test_a_session_is_told_again(cluster: HandMade, wires: list[Wire]) -> None:
+def test_an_incremental_session_returns_the_preferred_replica_again(
+    cluster: HandMade, wires: list[Wire]
+) -> None:
     """Nothing has changed since, and yet there is something to say."""
     leader = wires[0]
     first: FetchResponse = leader.ask(
@@ -163,7 +165,7 @@ def test_a_fetch_waits_at_a_follower(cluster: HandMade, wires: list[Wire]) -> No
     assert (told.high_watermark, bool(told.records)) == (end + 2, True)
 
 
-def test_a_waiting_fetch_is_told_of_another_leader(cluster: HandMade, wires: list[Wire]) -> None:
+def test_a_waiting_fetch_completes_on_a_leader_change(cluster: HandMade, wires: list[Wire]) -> None:
     """Its epoch is fenced from now on."""
     request = asking(end_of(cluster), max_wait_ms=LONG_MS)
     request.topics[0].partitions[0].current_leader_epoch = cluster.state().leader_epoch
@@ -197,7 +199,7 @@ def test_a_follower_shows_what_is_committed(tmp_path: Path) -> None:
                 assert (told.error_code, told.records) == (code, b"")
 
 
-def test_what_is_committed_in_two_steps_is_told_in_two(tmp_path: Path) -> None:
+def test_a_consumer_reads_records_as_the_high_watermark_advances(tmp_path: Path) -> None:
     """A consumer that has read the first record hears of the second as soon as it may."""
     with hand_made(tmp_path, 1) as cluster, ExitStack() as stack:
         cluster.appoint(0, replicas=(0, 1), isr=(0, 1))

@@ -209,7 +209,7 @@ def test_a_round_looks_at_what_has_changed_only(
     asyncio.run(rounds())
 
 
-def test_what_nobody_tells_is_found_within_a_second(tmp_path: Path) -> None:
+def test_a_log_start_moved_by_retention_is_found_within_a_second(tmp_path: Path) -> None:
     """The follower's own retention moves the start of its log, which the leader has to hear."""
 
     async def rounds() -> None:
@@ -262,7 +262,7 @@ def asked_again_after_s(
         ErrorCode.UNKNOWN_TOPIC_ID,
     ],
 )
-def test_a_leader_that_was_not_told_yet_is_asked_again_soon(
+def test_a_leader_without_the_new_epoch_is_fetched_again_soon(
     tmp_path: Path, error: ErrorCode
 ) -> None:
     """Producers with acks=all wait for the follower; one that stays so is not asked for ever."""
@@ -274,7 +274,7 @@ def test_after_other_errors_a_partition_waits_for_the_backoff(tmp_path: Path) ->
     assert asked_again_after_s(tmp_path, ErrorCode.KAFKA_STORAGE_ERROR, 2) == approx([1.0, 1.0])
 
 
-def test_who_has_nothing_else_to_ask_waits_no_longer_than_the_partition(tmp_path: Path) -> None:
+def test_a_fetcher_waits_no_longer_than_its_paused_partition(tmp_path: Path) -> None:
     """The pause of the partition ends the pause of the fetcher."""
 
     async def rounds() -> None:

@@ -205,7 +205,7 @@ def test_a_change_that_is_asked_for_in_vain_is_asked_of_the_next_controller(
     assert asked == [0, 1]
 
 
-def test_nobody_leaves_when_the_log_cannot_be_on_disk(
+def test_a_failed_sync_prevents_an_isr_shrink(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The sync fails once, is not tried again, and the controller is not asked."""
@@ -240,7 +240,7 @@ def test_below_the_minimum_nothing_is_taken(patient: HandMade) -> None:
         assert patient.members[0].ends() == (0, 1)
 
 
-def test_a_shrink_below_the_minimum_meets_who_waits(pair: HandMade) -> None:
+def test_a_shrink_below_min_insync_replicas_times_out_waiting_producers(pair: HandMade) -> None:
     """The mark is held while too few are in sync, so the producer hears of its timeout."""
     pair.appoint(0, min_insync_replicas="2")
     leader, follower = pair.members.values()

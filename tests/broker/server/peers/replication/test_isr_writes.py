@@ -75,7 +75,7 @@ class Leader:
         assert (written.isr, written.partition_epoch) == ((2,), state.partition_epoch + 1)
 
 
-def test_it_is_written_and_then_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_isr_is_written_and_then_propagated(monkeypatch: pytest.MonkeyPatch) -> None:
     """The controller reads it when it hears of it."""
     leader = Leader()
     leader.live(monkeypatch)
@@ -83,7 +83,7 @@ def test_it_is_written_and_then_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert leader.cluster.leaders("t") == [(2, (2,))]
 
 
-def test_what_could_not_be_told_is_told_later(
+def test_a_failed_notification_is_sent_later(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """When there is an ensemble again."""
@@ -96,7 +96,7 @@ def test_what_could_not_be_told_is_told_later(
     assert len(leader.notes) == 1
 
 
-def test_an_unexpected_failure_does_not_end_the_telling(
+def test_an_unexpected_failure_does_not_end_isr_propagation(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A bug is logged with its traceback, and the controller is told the next time."""

@@ -37,7 +37,7 @@ def test_those_with_which_requests_fail_are_found() -> None:
     assert found(set(range(1, 11))) == set(range(1, 11))
 
 
-def test_nobody_is_set_apart_where_everything_fails() -> None:
+def test_no_partition_is_isolated_when_all_fail() -> None:
     """It is the leader's trouble."""
     assert found(set(range(11))) == set()
 

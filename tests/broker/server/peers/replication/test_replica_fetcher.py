@@ -146,7 +146,7 @@ def test_a_leader_that_was_away_is_asked_when_it_is_named_again(
         until_same(pair)
 
 
-def test_who_leads_or_has_caught_up_doubts_its_log_no_more(pair: HandMade) -> None:
+def test_a_leader_or_caught_up_replica_is_no_longer_possibly_truncated(pair: HandMade) -> None:
     """After a stop that was not in order; who has no leader goes on doubting."""
     doubted = [member.node.broker.logs.doubts.partitions for member in pair.members.values()]
     for each in doubted:
@@ -157,7 +157,7 @@ def test_who_leads_or_has_caught_up_doubts_its_log_no_more(pair: HandMade) -> No
     wait_for("no log in doubt", lambda: doubted, until=lambda it: it == [set(), set()])
 
 
-def test_who_catches_up_with_one_answer_doubts_its_log_no_more(pair: HandMade) -> None:
+def test_catching_up_with_one_response_clears_a_possibly_truncated_log(pair: HandMade) -> None:
     """Of a partition in which nothing happens any more a session's answers say nothing."""
     pair.appoint(0, isr=(0,), only=(0,))
     with Wire(pair.members[0].port) as wire:
@@ -169,7 +169,7 @@ def test_who_catches_up_with_one_answer_doubts_its_log_no_more(pair: HandMade) -
     assert pair.members[1].ends() == (1, 1)
 
 
-def test_who_had_less_is_copied_from_the_start_of_the_difference(pair: HandMade) -> None:
+def test_a_former_leader_truncates_to_the_divergence(pair: HandMade) -> None:
     """A leader that lost its leadership with records nobody else has cuts them off (KIP-101)."""
     pair.appoint(0)
     with Wire(pair.members[0].port) as wire:
@@ -186,7 +186,7 @@ def test_who_had_less_is_copied_from_the_start_of_the_difference(pair: HandMade)
     assert content(pair.members[0]) == content(pair.members[1])
 
 
-def test_who_led_without_writing_follows_again(pair: HandMade) -> None:
+def test_a_former_leader_without_records_follows_again(pair: HandMade) -> None:
     """Its epoch has no records: it is forgotten, and not named in one fetch after the other."""
     pair.appoint(0)
     with Wire(pair.members[0].port) as wire:

@@ -76,7 +76,7 @@ def test_ordinary_requests_do_not_reach_the_handler(pair: Pair, row: Row, versio
         ("rebalance", "SyncGroup", "read_sync"),
     ],
 )
-def test_a_bug_is_told_as_a_bug_of_the_handler_is(
+def test_a_fast_path_bug_is_handled_like_a_handler_bug(
     pair: Pair,
     module: str,
     name: str,

@@ -92,7 +92,7 @@ class Crew:
 
 
 @pytest.mark.parametrize("version", range(10))
-def test_a_rebalance_is_told_alike(pair: Pair, version: int) -> None:
+def test_a_rebalance_has_the_same_responses(pair: Pair, version: int) -> None:
     """Members that wait for each other and for their leader, in every version."""
     group = f"crew-{version}"
     versions = (version, min(version, 5))
@@ -156,7 +156,7 @@ def test_a_parked_connection_is_not_idle_and_is_read_from(pair: Pair) -> None:
         wait_for("the end of the session", sessions, until=lambda left: parked not in left)
 
 
-def test_an_assignment_is_told_without_a_turn_only_once_it_counts(pair: Pair) -> None:
+def test_an_assignment_takes_the_fast_path_only_once_written(pair: Pair) -> None:
     """So is a refusal: what the group looks like might not outlast a crash."""
     groups = pair.nodes[0].broker.groups
     held = groups._runtime.held("alone")

@@ -62,7 +62,7 @@ def test_access_is_not_controlled(wire: Wire, version: int) -> None:
     assert (result.error_code, result.matching_acls) == (ErrorCode.SECURITY_DISABLED, [])
 
 
-def test_whoever_may_not_ask_is_not_told() -> None:
+def test_unauthorized_callers_get_no_acls() -> None:
     """Before anything else."""
     cluster = Cluster(1)
     refused = ErrorCode.CLUSTER_AUTHORIZATION_FAILED

@@ -42,7 +42,7 @@ def test_internal_topics_are_not_for_clients(producer: Transactional) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_who_was_fenced_is_told(
+def test_a_fenced_producer_gets_its_versions_error(
     wire: Wire, topic: str, producer: Transactional, version: int
 ) -> None:
     """In words that its version knows."""

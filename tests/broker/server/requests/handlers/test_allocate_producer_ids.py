@@ -36,7 +36,7 @@ def test_blocks_follow_each_other() -> None:
     assert (block["broker"], block["block_end"]) == (2, str(2 * BLOCK_SIZE - 1))
 
 
-def test_who_cannot_ask_or_be_asked() -> None:
+def test_unauthorized_stale_and_non_controller_errors() -> None:
     """Members, brokers that were restarted since, and others."""
     cluster = Cluster(2)
     epoch = cluster.image.brokers[2].epoch

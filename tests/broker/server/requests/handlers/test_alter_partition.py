@@ -56,7 +56,7 @@ def test_a_change_is_answered_with_the_state_that_it_leads_to(version: int) -> N
     assert partition.error_code == (ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.NONE)
 
 
-def test_who_cannot_ask() -> None:
+def test_a_broker_that_is_not_the_controller_refuses() -> None:
     """Others than the controller cannot be asked."""
     cluster = Cluster(2)
     request = shrink(cluster, UUID(int=1))

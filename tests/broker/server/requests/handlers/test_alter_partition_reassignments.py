@@ -47,7 +47,7 @@ def test_each_partition_is_answered_for(version: int) -> None:
     assert cluster.active_controller.image.topics["t"].partitions[0].adding == (2,)
 
 
-def test_who_cannot_ask_or_be_asked() -> None:
+def test_unauthorized_and_non_controller_errors() -> None:
     """As a whole."""
     cluster = Cluster(2)
     latest = HANDLER.versions.max

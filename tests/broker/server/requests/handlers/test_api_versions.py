@@ -28,7 +28,7 @@ def test_exactly_what_is_served_is_listed(node: BrokerServer, wire: Wire, versio
 
 
 @pytest.mark.parametrize("version", [3, 4])
-def test_the_transaction_protocol_in_force_is_told(
+def test_the_finalized_transaction_version_is_advertised(
     node: BrokerServer, wire: Wire, version: int
 ) -> None:
     """As a finalized feature with an epoch, without which no client speaks the second one.

@@ -13,7 +13,7 @@ __all__ = ["modern"]
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_a_group_is_told_with_members_and_epochs(modern: Wire, version: int) -> None:
+def test_a_group_is_described_with_members_and_epochs(modern: Wire, version: int) -> None:
     """What the member reads and shall read, by the topic's name."""
     modern.ask(join("told", instance_id=f"i{version}", member_id=f"m{version}"), 1)
     request = ConsumerGroupDescribeRequest(group_ids=["told"])

@@ -75,7 +75,7 @@ def test_the_group_is_listed_as_what_it_is(modern: Wire) -> None:
     assert found["listed"] == ("consumer", "Stable")
 
 
-def test_offsets_are_told_to_members_in_their_epoch(modern: Wire) -> None:
+def test_offset_fetch_checks_the_member_epoch(modern: Wire) -> None:
     """OffsetFetch 9 tells others to learn first."""
 
     def code(**fields: Any) -> int:
@@ -97,7 +97,9 @@ def test_offsets_are_told_to_members_in_their_epoch(modern: Wire) -> None:
         {"inter.broker.protocol.version": "3.9"},
     ],
 )
-def test_it_is_on_unless_told_otherwise(wire: Wire, tmp_path: Path, off: dict[str, str]) -> None:
+def test_the_consumer_protocol_is_enabled_by_default(
+    wire: Wire, tmp_path: Path, off: dict[str, str]
+) -> None:
     """Where it is off it is not advertised, and refused."""
 
     def advertised(to: Wire) -> set[int]:

@@ -35,7 +35,7 @@ def test_leaders_move(version: int) -> None:
     assert cluster.active_controller.image.topics["stays"].partitions[0].leader == 1
 
 
-def test_who_cannot_ask() -> None:
+def test_a_non_controller_or_an_unknown_broker_is_refused() -> None:
     """Others than the controller cannot be asked, nor anybody for a broker that there is not."""
     cluster = Cluster(2)
     latest = HANDLER.versions.max

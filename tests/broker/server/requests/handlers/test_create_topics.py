@@ -69,7 +69,7 @@ def test_every_version_creates(embedded: Embedded, version: int) -> None:
         assert result.topic_id == made.id
 
 
-def test_the_settings_are_told_with_their_source(embedded: Embedded) -> None:
+def test_configs_are_returned_with_their_source(embedded: Embedded) -> None:
     """Version 5: a client need not ask for them again."""
     result = create(embedded, topic("a", retention_ms="77")).topics[0]
     configs = {config.name: config for config in result.configs or []}
@@ -81,7 +81,7 @@ def test_the_settings_are_told_with_their_source(embedded: Embedded) -> None:
     assert result.topic_config_error_code == 0
 
 
-def test_who_may_not_read_settings_is_not_told_them(embedded: Embedded) -> None:
+def test_configs_are_hidden_from_unauthorized_callers(embedded: Embedded) -> None:
     """The topic is made all the same."""
     denying = Denying((AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, "a"))
     result = create(embedded, topic("a"), authorizer=denying).topics[0]
@@ -90,7 +90,7 @@ def test_who_may_not_read_settings_is_not_told_them(embedded: Embedded) -> None:
     assert (result.configs or [], result.num_partitions, result.replication_factor) == ([], -1, -1)
 
 
-def test_validating_creates_nothing_and_tells_all(embedded: Embedded) -> None:
+def test_validate_only_creates_nothing_and_returns_the_result(embedded: Embedded) -> None:
     """Counts and settings as they would be; no id."""
     result = create(embedded, topic("a", 2), validate_only=True).topics[0]
     assert (result.error_code, result.num_partitions, result.topic_id) == (0, 2, ZERO_UUID)

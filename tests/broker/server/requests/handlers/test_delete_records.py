@@ -140,7 +140,7 @@ def test_a_deletion_that_takes_too_long(led: HandMade) -> None:
     assert led.members[0].partition().log.log_start_offset == 2
 
 
-def test_a_deletion_whose_leader_is_another_meanwhile(led: HandMade) -> None:
+def test_a_leader_change_fails_a_waiting_deletion(led: HandMade) -> None:
     """The client is to ask the next one."""
     with Wire(led.members[0].port) as client:
         client.send(deletion("t", -1), 2)

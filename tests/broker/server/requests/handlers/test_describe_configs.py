@@ -74,7 +74,7 @@ def entries(result: DescribeConfigsResult) -> dict[str, DescribeConfigsResourceR
 
 
 @pytest.mark.parametrize("version", range(LATEST + 1))
-def test_every_version_tells_a_topics_settings(embedded: Embedded, version: int) -> None:
+def test_every_version_describes_a_topics_configs(embedded: Embedded, version: int) -> None:
     """Version 0 knows only whether a value is the default; later ones know its source."""
     found = entries(ask(embedded, TOPIC, "a", version=version))
     assert found["retention.ms"].value == "77"

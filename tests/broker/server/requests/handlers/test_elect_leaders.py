@@ -35,7 +35,7 @@ def test_each_partition_is_answered_for(version: int) -> None:
         assert [each.error_code for each in topic.partition_result] == expected
 
 
-def test_whoever_is_no_controller_says_so_of_all_partitions() -> None:
+def test_a_non_controller_returns_not_controller_for_each_partition() -> None:
     """Of each that it knows, as Kafka's brokers do; there is nothing wrong with the request."""
     cluster = Cluster(2)
     cluster.create(NewTopic(name="t", assignments=[(0, (1, 2)), (1, (2, 1))]))
@@ -46,7 +46,7 @@ def test_whoever_is_no_controller_says_so_of_all_partitions() -> None:
     assert (topic.topic, codes) == ("t", [ErrorCode.NOT_CONTROLLER] * 2)
 
 
-def test_what_is_no_election_and_who_may_not_ask() -> None:
+def test_invalid_election_types_and_unauthorized_callers() -> None:
     """As a whole, and of each partition."""
     cluster = Cluster(1)
     latest = HANDLER.versions.max

@@ -32,7 +32,9 @@ def test_a_commit_lets_readers_on(
     assert producer.end(commit=False) == 0
 
 
-def test_an_abort_is_told_to_readers(wire: Wire, topic: str, producer: Transactional) -> None:
+def test_aborted_transactions_are_returned_to_consumers(
+    wire: Wire, topic: str, producer: Transactional
+) -> None:
     """With the producer and the first offset of what they must leave out."""
     assert producer.end(commit=False) == 0
     assert producer.add(topic) == [0]
@@ -64,7 +66,9 @@ def test_an_end_gives_the_next_epoch(wire: Wire, topic: str, producer: Transacti
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_who_was_fenced_is_told(wire: Wire, producer: Transactional, version: int) -> None:
+def test_a_fenced_producer_gets_its_versions_error(
+    wire: Wire, producer: Transactional, version: int
+) -> None:
     """In words that its version knows; who gives a wrong id is told that."""
     Transactional(wire, producer.transactional_id).init()
     fenced = ErrorCode.INVALID_PRODUCER_EPOCH if version < 2 else ErrorCode.PRODUCER_FENCED

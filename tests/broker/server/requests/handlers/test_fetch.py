@@ -107,7 +107,7 @@ def test_offsets_out_of_range(wire: Wire, topic: str, offset: int) -> None:
     assert wire.fetch(topic, offset).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def test_unknown_partitions_are_told_at_once(wire: Wire, topic: str) -> None:
+def test_unknown_partitions_are_answered_at_once(wire: Wire, topic: str) -> None:
     """An error does not wait for min.bytes."""
     response = wire.ask(fetch_request([(topic, 9, 0)], max_wait_ms=60_000), 12)
     assert response.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -214,7 +214,7 @@ def test_a_partition_that_is_given_up_while_others_have_their_turns_is_not_waite
 
 
 @pytest.mark.parametrize("version", [4, 6, 7, 12])
-def test_a_bug_behind_the_reading_is_told(
+def test_a_bug_while_reading_is_an_error_of_each_partition(
     wire: Wire, topic: str, monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
     """Of each partition where the response has no error of its own, or it would look empty."""
@@ -288,7 +288,7 @@ def answered(response: FetchResponse) -> list[int]:
     return [entry.partition_index for topic in response.responses for entry in topic.partitions]
 
 
-def test_a_session_tells_only_what_changed(session: Incremental) -> None:
+def test_a_session_returns_only_changed_partitions(session: Incremental) -> None:
     """KIP-227: quiet partitions do not travel, in neither direction."""
     assert session.session_id > 0
     assert answered(session.poll()) == []
@@ -297,7 +297,7 @@ def test_a_session_tells_only_what_changed(session: Incremental) -> None:
     assert answered(session.poll({1: 1})) == []
 
 
-def test_a_partition_with_records_is_told_until_read(session: Incremental) -> None:
+def test_a_partition_with_records_is_returned_until_read(session: Incremental) -> None:
     """A client that does not move on gets the same records again."""
     session.wire.produce(session.topic, batch(b"a"), partition=2)
     assert answered(session.poll()) == [2]
@@ -416,7 +416,7 @@ def test_zstd_needs_version_10(wire: Wire) -> None:
     assert offsets(wire.fetch("zstd-only", version=10)) == [0]
 
 
-def test_divergence_is_told(node: BrokerServer, wire: Wire, topic: str) -> None:
+def test_a_diverging_epoch_is_returned(node: BrokerServer, wire: Wire, topic: str) -> None:
     """KIP-595: a reader whose last epoch is unknown here learns where the logs part."""
     wire.produce(topic, batch(b"a", b"b"))
     request = fetch_request([(topic, 0, 5)], max_wait_ms=60_000)
@@ -425,7 +425,7 @@ def test_divergence_is_told(node: BrokerServer, wire: Wire, topic: str) -> None:
     assert (data.diverging_epoch.epoch, data.diverging_epoch.end_offset) == (0, 2)
 
 
-def test_an_epoch_nobody_led_in_is_out_of_range(wire: Wire, topic: str) -> None:
+def test_an_epoch_without_a_leader_is_out_of_range(wire: Wire, topic: str) -> None:
     """Where the logs part cannot be told then."""
     wire.produce(topic, batch(b"a", b"b"))
     request = fetch_request([(topic, 0, 1)], max_wait_ms=60_000)

@@ -149,7 +149,7 @@ def test_every_version_leaves(wire: Wire, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_every_version_tells_of_members(wire: Wire, version: int) -> None:
+def test_every_version_describes_members(wire: Wire, version: int) -> None:
     """Their metadata and assignments only once those hold; unknown groups are dead."""
     find(wire, "g")
     member = Member(wire, f"described-{version}")
@@ -171,7 +171,7 @@ def test_every_version_tells_of_members(wire: Wire, version: int) -> None:
     assert (told.member_metadata, told.member_assignment) == (b"m", b"mine")
 
 
-def test_authorised_operations_are_told_on_request(wire: Wire) -> None:
+def test_authorized_operations_of_a_group_are_returned_on_request(wire: Wire) -> None:
     """Read, delete and describe, as bits (KIP-430)."""
     find(wire, "g")
     request = DescribeGroupsRequest(groups=["g"], include_authorized_operations=True)

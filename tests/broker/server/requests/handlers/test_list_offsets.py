@@ -138,9 +138,7 @@ def test_a_partition_asked_for_twice(wire: Wire, filled: str) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1, 4, 9])
-def test_a_debugging_replica_is_told_the_end_of_the_log(
-    wire: Wire, filled: str, version: int
-) -> None:
+def test_a_debugging_replica_gets_the_log_end_offset(wire: Wire, filled: str, version: int) -> None:
     """Of the leader in its epoch."""
     answer = ask(wire, filled, LATEST_TIMESTAMP, version, replica=DEBUGGING_REPLICA_ID)
     assert answer.error_code == ErrorCode.NONE
@@ -150,7 +148,7 @@ def test_a_debugging_replica_is_told_the_end_of_the_log(
         assert (answer.offset, answer.leader_epoch) == (4, 0 if version >= 4 else -1)
 
 
-def test_any_replica_tells_a_debugging_one_how_far_its_log_goes(tmp_path: Path) -> None:
+def test_any_replica_returns_its_log_end_to_a_debugging_replica(tmp_path: Path) -> None:
     """Without a leader with the latest epoch in it; nothing in an epoch it has not heard of."""
     with hand_made(tmp_path) as pair:
         pair.appoint(0)

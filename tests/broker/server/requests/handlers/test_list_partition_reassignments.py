@@ -33,7 +33,7 @@ def test_moves_that_are_under_way() -> None:
     assert answer.topics == []
 
 
-def test_who_cannot_ask_or_be_asked() -> None:
+def test_unauthorized_and_non_controller_errors() -> None:
     """As a whole."""
     cluster = Cluster(2)
     request = ListPartitionReassignmentsRequest(topics=None)

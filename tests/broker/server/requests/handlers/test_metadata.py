@@ -80,7 +80,7 @@ def errors(response: MetadataResponse) -> dict[str | None, int]:
 
 
 @pytest.mark.parametrize("version", range(LATEST + 1))
-def test_every_version_tells_brokers_and_leaders(embedded: Embedded, version: int) -> None:
+def test_every_version_returns_brokers_and_leaders(embedded: Embedded, version: int) -> None:
     """The shape grew over the years; the essence has been the same since the first version."""
     response = ask(embedded, "a", version=version)
     assert [(broker.node_id, broker.host, broker.port) for broker in response.brokers] == [
@@ -328,7 +328,7 @@ def test_making_topics_needs_a_right_on_the_cluster_or_the_topic(embedded: Embed
 
 
 @pytest.mark.parametrize("version", [8, 10])
-def test_authorised_operations_are_told_when_asked_for(embedded: Embedded, version: int) -> None:
+def test_authorized_operations_are_returned_on_request(embedded: Embedded, version: int) -> None:
     """Topics and, up to version 10, the cluster (KIP-430)."""
     silent = ask(embedded, "a", version=version)
     assert silent.topics[0].topic_authorized_operations == NOT_REQUESTED

@@ -17,7 +17,7 @@ from tests.clients.wire import some_batch
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_whoever_leads_everything_needs_no_election(wire: Wire, topic: str, version: int) -> None:
+def test_a_leader_of_all_partitions_needs_no_election(wire: Wire, topic: str, version: int) -> None:
     """Each partition that is named is answered for; of all, only what an election changes."""
     named = [TopicPartitions(topic=topic, partitions=[0, 9])]
     answer = wire.ask(ElectLeadersRequest(topic_partitions=named), version)

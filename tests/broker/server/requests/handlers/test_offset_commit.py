@@ -35,7 +35,7 @@ def test_every_version_commits(wire: Wire, topic: str, version: int) -> None:
     assert committed(wire, group, topic) == 99
 
 
-def test_partitions_that_do_not_exist_are_told(wire: Wire, topic: str) -> None:
+def test_unknown_partitions_fail_and_the_others_are_committed(wire: Wire, topic: str) -> None:
     """The others are committed, and the answer keeps the order of the request."""
     find(wire, "g")
     partitions = [

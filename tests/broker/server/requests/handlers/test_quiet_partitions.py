@@ -65,7 +65,7 @@ def follower(wire: Wire, request: pytest.FixtureRequest) -> Follower:
     return Follower(wire, f"q-{request.node.name[:60]}")
 
 
-def test_nobody_reads_them(follower: Follower, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_partitions_are_not_read(follower: Follower, monkeypatch: pytest.MonkeyPatch) -> None:
     """A poll of a thousand idle partitions must not cost a thousand reads."""
     monkeypatch.setattr(PartitionLog, "end_offset_for_epoch", None)
     monkeypatch.setattr(
@@ -75,7 +75,7 @@ def test_nobody_reads_them(follower: Follower, monkeypatch: pytest.MonkeyPatch) 
     assert follower.poll() == {}
 
 
-def test_an_append_is_told(follower: Follower) -> None:
+def test_an_appended_partition_is_returned_until_read(follower: Follower) -> None:
     """Of the partition that it went to, until the client has read it."""
     follower.wire.produce(follower.topic, BATCH, partition=1)
     assert follower.poll().keys() == {1}
@@ -83,7 +83,7 @@ def test_an_append_is_told(follower: Follower) -> None:
     assert follower.poll({1: 2}) == {}
 
 
-def test_an_append_wakes_who_waits(node: BrokerServer, follower: Follower) -> None:
+def test_an_append_completes_a_waiting_fetch(node: BrokerServer, follower: Follower) -> None:
     """A long poll waits on quiet partitions as on any other."""
     follower.send(max_wait_ms=60_000)
     with Wire(port_of(node)) as producer:
@@ -91,7 +91,7 @@ def test_an_append_wakes_who_waits(node: BrokerServer, follower: Follower) -> No
     assert follower.receive().keys() == {2}
 
 
-def test_a_moved_log_start_is_told(follower: Follower) -> None:
+def test_a_moved_log_start_is_returned(follower: Follower) -> None:
     """Clients learn it from fetches; an offset below it is out of range from then on."""
     everything = DeleteRecordsPartition(partition_index=2, offset=1)
     topic = DeleteRecordsTopic(name=follower.topic, partitions=[everything])
@@ -114,7 +114,7 @@ def test_the_isolation_level_of_each_request_counts(follower: Follower) -> None:
     assert follower.poll(isolation_level=1).keys() == {0}
 
 
-def test_a_deleted_topic_is_told(follower: Follower) -> None:
+def test_a_deleted_topic_is_reported_in_each_response(follower: Follower) -> None:
     """With every answer, until the client forgets it."""
     request = DeleteTopicsRequest(topic_names=[follower.topic], timeout_ms=5000)
     follower.wire.ask(request, 5)
@@ -124,7 +124,7 @@ def test_a_deleted_topic_is_told(follower: Follower) -> None:
         assert told.keys() == {0, 1, 2}
 
 
-def test_a_topic_made_anew_is_another(follower: Follower) -> None:
+def test_a_recreated_topic_has_new_logs(follower: Follower) -> None:
     """Its name leads to new logs, in which the client's offset lies past the end."""
     follower.wire.ask(DeleteTopicsRequest(topic_names=[follower.topic], timeout_ms=5000), 5)
     follower.wire.create_topic(follower.topic, partitions=3)
@@ -133,7 +133,7 @@ def test_a_topic_made_anew_is_another(follower: Follower) -> None:
     ] * 3
 
 
-def test_another_image_is_looked_at_anew(node: BrokerServer, follower: Follower) -> None:
+def test_a_new_metadata_image_invalidates_the_cache(node: BrokerServer, follower: Follower) -> None:
     """Whatever changed in the cluster, nothing is taken to be quiet because it once was."""
     (session,) = (
         each

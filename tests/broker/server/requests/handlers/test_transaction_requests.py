@@ -31,7 +31,7 @@ def test_the_groups_partition_is_added(wire: Wire, topic: str, version: int) -> 
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_who_was_fenced_is_told(wire: Wire, topic: str, version: int) -> None:
+def test_a_fenced_producer_gets_its_versions_error(wire: Wire, topic: str, version: int) -> None:
     """In words that its version knows."""
     producer = Transactional(wire, topic)
     producer.init()
@@ -45,7 +45,7 @@ def test_who_was_fenced_is_told(wire: Wire, topic: str, version: int) -> None:
 # --- DescribeProducers, as a client sees it
 
 
-def test_producers_are_told_with_their_transaction(wire: Wire, topic: str) -> None:
+def test_producers_are_described_with_their_transaction(wire: Wire, topic: str) -> None:
     """Where it begins, -1 when none is open; partitions that are not here have an error."""
     producer = Transactional(wire, topic)
     producer.init()

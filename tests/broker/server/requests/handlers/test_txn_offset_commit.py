@@ -49,7 +49,7 @@ def test_offsets_of_an_aborted_transaction_are_gone(
     assert committed(wire, topic, topic) == 3
 
 
-def test_who_wants_stable_offsets_has_to_wait(
+def test_require_stable_offsets_are_unstable_while_a_transaction_is_open(
     wire: Wire, topic: str, producer: Transactional
 ) -> None:
     """While a transaction may replace them (KIP-447)."""

@@ -27,7 +27,7 @@ def test_each_feature_has_its_answer(wire: Wire, version: int) -> None:
     assert (answer.error_code, answer.results) == (ErrorCode.NONE, [])
 
 
-def test_who_cannot_ask_or_be_asked() -> None:
+def test_unauthorized_and_non_controller_errors() -> None:
     """As a whole."""
     cluster = Cluster(2)
     assert cluster.ask(2, handle, WANTED, LATEST).error_code == ErrorCode.NOT_CONTROLLER

@@ -3,7 +3,8 @@
 Readers search for the words of the field, and those of another first language know them. Pages for
 users name no tests either. Messages are the texts in code that are no docstrings: log lines,
 errors, help of metrics, settings and commands. Product code has the words of messages in its
-docstrings, its comments and the names that it defines. `tools.tidy` runs this.
+docstrings, its comments and the names that it defines. Names of tests have them neither.
+`tools.tidy` runs this.
 """
 
 from __future__ import annotations
@@ -62,6 +63,26 @@ IN_PRODUCT: Final = {
     "whom": "which broker, which client, whose",
 }
 """Words that docstrings, comments and names of product code once had, and never get again."""
+IN_TESTS: Final = {
+    "anew": "again",
+    "beside": "with, in another thread, next to",
+    "everybody": "all clients, all members",
+    "hear": "be notified, receive",
+    "heard": "notified, received",
+    "hears": "is notified, receives",
+    "nobody": "no client, no broker, no replica",
+    "shall": "the present tense",
+    "somebody": "the client, another broker",
+    "stand": "be, be listed",
+    "stands": "is, is listed",
+    "tell": "send, report, notify",
+    "tells": "sends, reports, notifies",
+    "told": "sent, reported, notified",
+    "who": "the broker, client or member",
+    "whoever": "the broker, client or member",
+    "whom": "the broker, client or member",
+}
+"""Parts of names of tests. A name has what is tested, the condition, and what is expected."""
 PRODUCT: Final = ("broker-image/src/", "operator/src/", "libs/", "pipelines/src/")
 MESSAGES_IN: Final = ("broker-image/src/", "operator/src/", "libs/", "benchmarks/")
 FOR_DEVELOPERS: Final = (
@@ -129,9 +150,11 @@ def names(path: PurePosixPath, tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Line and message of each definition whose name has a part that was replaced."""
     old = OLD_NAMES | IN_PRODUCT if str(path).startswith(PRODUCT) else OLD_NAMES
     for node in ast.walk(tree):
+        parts = old
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                pass
+                if name.startswith("test_"):
+                    parts = OLD_NAMES | IN_TESTS
             case ast.ClassDef(name=name):
                 name = re.sub("(?<=[a-z])(?=[A-Z])", "_", name)
             case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
@@ -141,8 +164,8 @@ def names(path: PurePosixPath, tree: ast.AST) -> Iterator[tuple[int, str]]:
             case _:
                 continue
         for part in name.lower().split("_"):
-            if part in old:
-                yield node.lineno, f"{name}: say {old[part]}"
+            if part in parts:
+                yield node.lineno, f"{name}: say {parts[part]}"
     if path.stem in old:
         yield 1, f"{path.name}: say {old[path.stem]}"
 

@@ -122,7 +122,9 @@ def test_what_cannot_be_read(embedded: Embedded, caplog: pytest.LogCaptureFixtur
     assert "Change notification ignored" in caplog.text
 
 
-def test_a_topic_whose_znode_is_gone(embedded: Embedded, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_topic_without_its_znode_is_served_until_a_restart(
+    embedded: Embedded, caplog: pytest.LogCaptureFixture
+) -> None:
     """A slip with the ensemble deletes no records: the topic is served until a restart."""
     embedded.create("t")
     store = embedded.store

@@ -20,7 +20,7 @@ BOTH = pytest.mark.parametrize(("entry", "present"), [(TOPIC, NO_TOPICS), (USER,
 
 
 @BOTH
-def test_what_is_due_is_an_orphan_whose_policy_is_delete(
+def test_only_orphans_with_the_delete_policy_are_due(
     entry: LedgerEntry | UserEntry, present: Present | PresentUsers
 ) -> None:
     """One that is retained is never due, one that the API protects is not."""

@@ -4,7 +4,7 @@ from barnabas_kafka.errors import ErrorCode
 from tests.broker.coordinator.group.stories import REBALANCE_MS, SESSION_MS, Story
 
 
-def test_a_newcomer_has_everybody_join() -> None:
+def test_a_new_member_triggers_a_rebalance() -> None:
     """Nobody is answered before all have come; then the leader hears of everybody."""
     story = Story()
     (first,) = story.stable("a")

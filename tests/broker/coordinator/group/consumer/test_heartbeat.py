@@ -386,7 +386,7 @@ def test_an_empty_group_changes_its_protocol_and_keeps_its_offsets() -> None:
         story.restart()
 
 
-def test_an_empty_group_whose_end_is_not_written_stays_what_it_is() -> None:
+def test_an_empty_group_without_a_written_tombstone_keeps_its_type() -> None:
     """Else what it was would come back under the classic group when that is read back."""
     story = ConsumerStory({"t": 1})
     one = Actor(story, "one", subscribed_topic_names=[], subscribed_topic_regex="t.*")

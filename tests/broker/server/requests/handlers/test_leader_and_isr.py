@@ -118,7 +118,7 @@ def test_an_earlier_controller_and_others_are_refused() -> None:
     assert cluster.controllers[2].image.topics == {}
 
 
-def test_a_replica_whose_log_directory_takes_nothing() -> None:
+def test_a_replica_in_a_full_log_directory_gets_kafka_storage_error() -> None:
     """KAFKA_STORAGE_ERROR, and the controller goes on without it; it is taken all the same."""
     cluster = Cluster(2)
     lost = Replicas(TopicPartition("t", 1))

@@ -1,4 +1,4 @@
-"""Names of certificates as Java writes them, which ACLs and mapping rules know clients by."""
+"""Names of certificates as Java writes them, which ACLs know, and what rules make of them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Final
 
 import pytest
 
-from barnabas_broker.security.ssl_principals import distinguished_name
+from barnabas_broker.security.ssl_principals import distinguished_name, parse_rules
 from tests.oracle.apache import run_tool
 
 pytestmark = pytest.mark.jvm
 
 PROGRAM: Final = str(Path(__file__).parent / "java" / "Names.java")
+RULES_PROGRAM: Final = str(Path(__file__).parent / "java" / "PrincipalRules.java")
 NAMES: Final = 2000
 #: CN, O, DC and UID; serialNumber, e-mail and a number of nobody's, which have no keyword.
 NUMBERS: Final = tuple(
@@ -77,3 +78,48 @@ def test_names_are_written_alike() -> None:
         if (ours := distinguished_name(der)) != their
     ]
     assert not differing, differing[:5]
+
+
+RULES: Final = (
+    "DEFAULT",
+    "RULE:^CN=(.*?),.*$/$1/",
+    "RULE:^CN=(.*?),.*$/$1/L,DEFAULT",
+    "RULE:^CN=(.*?)(,.*)?$/$1/U",
+    "RULE:CN=(.*?)(,.*)?/$1/",
+    "RULE:CN=(.*?),OU=(.*?),O=(.*?)/$1@$2.$3/L , RULE:CN=([^,]+)/$1/",
+    "RULE:.*/x/",
+    "RULE:(.*)/<$1>/",
+    "RULE:(.*)/<$0>/",
+    r"RULE:^CN=(\w+)(,.*)?$/\$$1/,RULE:^CN=(\S+)\s.*$/two-$1/",
+    r"RULE:^CN=broker-(\d+)$/broker/,DEFAULT",
+    "RULE:(?i)^cn=super$/admin/",
+    "RULE:(?i)^cn=kafka(,.*)?$/admin/,RULE:^(..)(.*)$/$2$1/U",
+    "RULE:[^=]*=([^,]*),?/$1;/",
+    "RULE:(CN=)?(.*)/$1-$2/",
+)
+NAMED: Final = (
+    "", "CN=", "CN=alice", "CN=Alice,OU=Kitchen,O=Castle\\, Inc.,C=CZ", "O=x,CN=alice",
+    "CN=broker-7", "CN=broker-\u0661", "CN=\u017fuper", "CN=SUPER", "cn=\u212aafka", "CN=KAFKA,O=x",
+    "CN=\u00e4lice", "CN=alice\u00a0x", "CN=alice x", "CN=\u0130stra\u00dfe,O=x",
+    "CN=\u039f\u0394\u039f\u03a3,O=x", "CN=a+OU=b,O=c", "CN=a$1\\\\b,O=x", "CN=line\nbreak,O=x",
+    "CN=\U0001f511,O=x",
+)  # fmt: skip
+
+
+def test_rules_make_the_same_users_of_names() -> None:
+    """Of the whole name, of parts of it, in other letters; or no user."""
+    asked = [(rules, each) for rules in RULES for each in NAMED]
+    lines = (f"{rules.encode().hex()} {each.encode().hex()}\n" for rules, each in asked)
+    done = run_tool(RULES_PROGRAM, input="".join(lines))
+    assert done.returncode == 0, done.stderr
+    theirs = [bytes.fromhex(line).decode() for line in done.stdout.split("\n")[:-1]]
+    ours = [user_of(rules, each) for rules, each in asked]
+    assert len(theirs) == len(asked)
+    differing = [it for it in zip(asked, theirs, ours, strict=True) if it[1] != it[2]]
+    assert not differing, differing[:5]
+
+
+def user_of(rules: str, named: str) -> str:
+    """The user behind a sign, or `none`."""
+    users = (rule.apply(named) for rule in parse_rules(rules))
+    return next((f"={each}" for each in users if each is not None), "none")

@@ -83,6 +83,10 @@ def test_claims_may_have_other_names() -> None:
         ({"sub": None}, "claim sub"),
         ({"sub": ""}, "claim sub"),
         ({"sub": " "}, "claim sub"),
+        ({"sub": " \r\n\t\0"}, "claim sub is empty"),
+        ({"sub": ["alice"]}, "malformed"),
+        ({"sub": "\ud800"}, "claim sub is malformed"),
+        ({"sub": "alice\udfff"}, "claim sub is malformed"),
         ({"exp": int(time.time()) - SKEW_S - 5}, "expired"),
         ({"exp": -1}, "no time"),
         ({"exp": 0}, "expired"),
@@ -106,6 +110,22 @@ def test_claims_may_have_other_names() -> None:
 def test_claims_that_are_refused(claims: dict[str, Any], reason: str) -> None:
     """Required ones that are missing, times that do not hold now, and what has the wrong type."""
     assert reason in refusal(signed(), SIGNER.token(**claims))
+
+
+@pytest.mark.parametrize(
+    ("subject", "user"),
+    [
+        (" alice\r\n", "alice"),
+        ("\u00a0alice", "\u00a0alice"),
+        ("alice\u2003", "alice\u2003"),
+        ("alice\x85", "alice\x85"),
+        ("\U0001f511", "\U0001f511"),
+    ],
+)
+def test_a_user_whose_name_begins_with_a_space_is_another_one(subject: str, user: str) -> None:
+    """Only what Java trims is left out: an identity provider may know both."""
+    assert signed()(SIGNER.token(subject)).user == user
+    assert UnsecuredTokens(now_s=time.time)(unsecured(sound_claims(subject))).user == user
 
 
 def test_clocks_may_differ() -> None:

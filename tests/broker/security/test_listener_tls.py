@@ -220,6 +220,10 @@ def test_names_that_are_cut_short(cut: int) -> None:
         (r"RULE:^CN=(\w+),.*$/\$$1/,DEFAULT", "$Alice"),
         ("RULE:^CN=(.*?)$/$1/", "Alice,O=Castle\\, Inc.,C=CZ"),
         ("RULE:^OU=(.*)$/$1/", None),
+        # Kafka has what the pattern finds replaced, which is shorter than what it can match.
+        ("RULE:CN=(.*?)(,.*)?/$1/", "Alice,O=Castle\\, Inc.,C=CZ"),
+        ("RULE:(.*)/<$1>/", "<CN=Alice,O=Castle\\, Inc.,C=CZ><>"),
+        ("RULE:.*/x/,DEFAULT", "xx"),
     ],
 )
 def test_mapping_rules(rules: str, user: str | None) -> None:
@@ -227,6 +231,22 @@ def test_mapping_rules(rules: str, user: str | None) -> None:
     name = distinguished_name(NAME.public_bytes())
     found = [rule.apply(name) for rule in parse_rules(rules)]
     assert next((each for each in found if each is not None), None) == user
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        ("(?i)^CN=super$", "CN=\u017fuper"),
+        ("(?i)^CN=kafka$", "CN=\u212aafka"),
+        (r"^CN=(\w+)$", "CN=älice"),
+        (r"^CN=broker-(\d)$", "CN=broker-\u0661"),
+        (r"^CN=(\S+)\s.*$", "CN=alice\u00a0x"),
+    ],
+)
+def test_other_letters_are_not_taken_for_those_of_a_rule(pattern: str, name: str) -> None:
+    """Classes of characters are ASCII as in Java, and so are upper and lower case."""
+    (rule,) = parse_rules(f"RULE:{pattern}/admin/")
+    assert rule.apply(name) is None
 
 
 @pytest.mark.parametrize("rules", ["RULE:a", "RULE:(/x/", "RULE:a/$1/", "RULE:a/b/X", "default"])

@@ -24,6 +24,9 @@ from barnabas_broker.security.oauthbearer import BearerToken, TokenError
 TIME_MAX_S: Final = 253_402_300_799
 """The end of the year 9999: what a token may say of times."""
 
+_BLANKS: Final = "".join(map(chr, range(0x21)))
+"""What Java's `String.trim` removes. A name that begins with another space is another user's."""
+
 _REASONS: Final[Mapping[type[Exception], str]] = {
     jwt.InvalidSignatureError: "its signature is not that of the key",
     jwt.InvalidAudienceError: "its audience is not sasl.oauthbearer.expected.audience",
@@ -160,18 +163,26 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
 
 def _subject(claims: Mapping[str, Any], name: str) -> str:
     value = claims.get(name)
-    if not isinstance(value, str) or not value.strip():
+    user = value.strip(_BLANKS) if isinstance(value, str) else ""
+    if not user:
         raise TokenError(f"its claim {name} is empty")
-    return value.strip()
+    if not _is_unicode(user):
+        raise TokenError(f"its claim {name} is malformed")
+    return user
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether a text of JSON can be sent and stored: not where it has half of a surrogate pair."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _scopes(claims: Mapping[str, Any], name: str) -> list[str]:
     """The scopes of a token: a text, or a list of texts none of which is there twice."""
     value = claims.get(name)
     found = [value] if isinstance(value, str) else value if isinstance(value, list) else []
-    if not all(isinstance(each, str) and each.strip() for each in found):
+    if not all(isinstance(each, str) and each.strip(_BLANKS) for each in found):
         raise TokenError(f"its claim {name} is malformed")
-    scopes = [each.strip() for each in found]
+    scopes = [each.strip(_BLANKS) for each in found]
     if len(set(scopes)) != len(scopes):
         raise TokenError(f"its claim {name} is malformed")
     return scopes

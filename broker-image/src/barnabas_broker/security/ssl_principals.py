@@ -1,9 +1,11 @@
 """The principal of a client certificate: `ssl.principal.mapping.rules`, as SslPrincipalMapper.
 
 A rule is DEFAULT, or `RULE:pattern/replacement/` with an `L` or `U` at its end for lower or upper
-case. The pattern must match the whole distinguished name; the first rule that matches counts. The
-pattern is a regular expression in Python's syntax, which is Java's for what such rules use; `$1` in
-a replacement is the first group.
+case. The first rule whose pattern matches the whole distinguished name counts. The user is the name
+with each part replaced that the pattern then finds, as by Java's `replaceAll`: without `^` and `$`
+a part may be shorter than the whole. The pattern is a regular expression in Python's syntax, which
+is Java's for what such rules use; `\\w` and the like are ASCII, and so is what `(?i)` takes for the
+same letter. `$1` in a replacement is the first group.
 """
 
 import re
@@ -49,11 +51,13 @@ class MappingRule:
         """The user name, None where the rule is not for this distinguished name."""
         if self.pattern is None:
             return name
-        match = self.pattern.fullmatch(name)
-        if match is None:
+        if self.pattern.fullmatch(name) is None:
             return None
-        user = _GROUP.sub(lambda it: it[1] or match[int(it[2])] or "", self.replacement)
+        user = self.pattern.sub(self._replaced, name)
         return {"L": user.lower(), "U": user.upper()}.get(self.case, user)
+
+    def _replaced(self, match: re.Match[str]) -> str:
+        return _GROUP.sub(lambda it: it[1] or match[int(it[2])] or "", self.replacement)
 
 
 def parse_rules(text: str) -> tuple[MappingRule, ...]:
@@ -69,7 +73,7 @@ def parse_rules(text: str) -> tuple[MappingRule, ...]:
             rules.append(MappingRule())
             continue
         try:
-            pattern = re.compile(found["pattern"])
+            pattern = re.compile(found["pattern"], re.ASCII)
         except re.error as error:
             raise ValueError(f"malformed pattern {found['pattern']!r}: {error}") from None
         groups = [int(number) for _, number in _GROUP.findall(found["replacement"]) if number]

@@ -1,16 +1,20 @@
 """Listeners with SASL and TLS: a running broker, and clients that do it right and wrong."""
 
 import asyncio
+import datetime as dt
 import ssl
 import struct
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from barnabas_broker.security.sasl_settings import PLAIN_MODULE
+from barnabas_broker.server.network import listener_security
 from barnabas_broker.server.network.listener import TLS_HANDSHAKE_TIMEOUT_S
 from barnabas_broker.server.node.broker_server import BrokerServer
 from barnabas_broker.server.process.startup import StartupError
@@ -42,7 +46,7 @@ from barnabas_kafka.protocol.messages.sasl_handshake import (
 from barnabas_kafka.records.builder import build_batch
 from tests.broker.server.running import Wire, fetch_request, pass_time, running_node
 from tests.broker.server.test_dynamic_settings import alter
-from tests.oracle.certificates import Certificate
+from tests.oracle.certificates import DAYS, Certificate
 from tests.waiting import ANSWER, seconds, wait_for
 
 VERSIONS = ApiVersionsRequest(client_software_name="wire", client_software_version="1")
@@ -460,6 +464,32 @@ def test_the_principal_is_the_certificates(node: BrokerServer, certificates: Pat
     with tls_connect(node, tls_client(certificates, key="alice.pem")) as wire:
         assert wire.ask(MetadataRequest(topics=None), 9).brokers
         assert "User:ALICE" in principals(node)
+
+
+def test_a_session_does_not_outlive_its_certificate(
+    node: BrokerServer, certificates: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TLS 1.2 resumes a session by its id without verifying the client's certificate again."""
+    context = tls_client(certificates, key="alice.pem")
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    with tls_connect(node, context) as first, connect(node, "TLS") as again:
+        begun = cast(ssl.SSLSocket, first.socket).session
+
+        def resume(wire: Wire) -> None:
+            resumed = context.wrap_socket(wire.socket, server_hostname="localhost", session=begun)
+            assert resumed.session_reused
+            wire.socket = resumed
+
+        resume(again)
+        assert again.ask(MetadataRequest(topics=None), 9).brokers
+        assert principals(node) == {"User:ALICE"}
+        failures = failed_authentications(node)
+        later_s = time.time() + dt.timedelta(days=DAYS).total_seconds()
+        with monkeypatch.context() as patch, connect(node, "TLS") as late:
+            patch.setattr(listener_security, "time", SimpleNamespace(time=lambda: later_s))
+            resume(late)
+            assert late.closed_by_broker()
+        assert failed_authentications(node) == failures + 1
 
 
 def test_plaintext_on_a_tls_listener(node: BrokerServer) -> None:

@@ -26,6 +26,14 @@ def test_several_failures_are_all_reported_and_the_last_is_raised(
     assert capsys.readouterr().err == "Error: first\n"
 
 
+def test_what_a_broker_says_is_one_line_without_codes_for_the_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It may hold names that clients have invented."""
+    CommandError("no group \x1b[2Ja\nb").show()
+    assert capsys.readouterr().err == "Error: no group \\x1b[2Ja b\n"
+
+
 def test_a_forgiven_code_is_no_failure() -> None:
     """--if-exists: only the code that means "it is not there" is forgiven."""
     with Attempts() as attempts, attempts.one(forgive=3):

@@ -40,6 +40,15 @@ def test_cells() -> None:
     ]
 
 
+def test_names_do_not_reach_the_terminal_as_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    """Groups, members and client ids are named by clients, with line breaks and escapes if any."""
+    print_table(["group", "members"], [["\x1b]0;owned\x07\nother  7", ["\x9b2J", "a"]]])
+    heading, row = capsys.readouterr().out.splitlines()
+    assert heading.split() == ["group", "members"]
+    assert row.split("  ")[0] == "\\x1b]0;owned\\x07\\nother"
+    assert row.endswith("\\x9b2J,a")
+
+
 def test_json_keeps_letters(capsys: pytest.CaptureFixture[str]) -> None:
     """Text in any script is printed as text."""
     print_json({"name": "Käfer"})

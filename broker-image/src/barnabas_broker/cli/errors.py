@@ -12,6 +12,8 @@ from typing import IO, Any, Final, NoReturn, Self
 
 import click
 
+from barnabas_broker.printable import printable
+
 FAILED = 1
 USAGE = 2
 READER_LEFT: Final = 141
@@ -32,7 +34,8 @@ class CommandError(click.ClickException):
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print the reason on one line, however many its author used."""
-        click.echo(f"Error: {' '.join(self.format_message().split())}", file=file, err=True)
+        reason = printable(" ".join(self.format_message().split()))
+        click.echo(f"Error: {reason}", file=file, err=True)
 
 
 class InputError(CommandError):

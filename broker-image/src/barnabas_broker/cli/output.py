@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from barnabas_broker.cli.errors import FAILED, CommandError
+from barnabas_broker.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import JustifyMethod
@@ -152,14 +153,17 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
 
 
 def cell_text(value: Any) -> str:
-    """One cell as text."""
+    """One cell as text, in one line.
+
+    Names of groups and clients are the clients' to invent: a code for the terminal is escaped.
+    """
     if value is None:
         return "-"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):
-        return ",".join(map(str, value))
-    return str(value)
+        return printable(",".join(map(str, value)))
+    return printable(str(value))
 
 
 def human(size: int) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from barnabas_broker.printable import printable
 from barnabas_broker.security.acl_rules import Decision
 from barnabas_broker.security.acls import AclOperation, ResourcePattern, kafka_name
 from barnabas_broker.security.principals import Principal
@@ -36,12 +37,9 @@ class _Window:
     left_out: int = 0
 
 
-def printable(text: str) -> str:
-    """A name as a line shows it: in one line, whatever a client called its resource."""
-    shown = text if len(text) <= TEXT_MAX else f"{text[:TEXT_MAX]}..."
-    if shown.isprintable():
-        return shown
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
+def shortened(text: str) -> str:
+    """A name as a line shows it: in one line of bounded length, whatever a client has invented."""
+    return printable(text if len(text) <= TEXT_MAX else f"{text[:TEXT_MAX]}...")
 
 
 class AuditLog:
@@ -65,7 +63,7 @@ class AuditLog:
         decision: Decision,
     ) -> None:
         """Log a decision, if there is room for another line about this principal and address."""
-        speaker = printable(str(principal)), printable(host)
+        speaker = shortened(str(principal)), shortened(host)
         if not decision.allowed and not self._has_room(speaker):
             return
         logger.log(
@@ -77,8 +75,8 @@ class AuditLog:
             speaker[1],
             kafka_name(resource.type),
             resource.pattern.name,
-            printable(resource.name),
-            printable(str(decision.reason)),
+            shortened(resource.name),
+            shortened(str(decision.reason)),
         )
 
     def log_left_out(self) -> None:

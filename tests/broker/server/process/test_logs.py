@@ -12,6 +12,8 @@ from barnabas_broker.server.process import logs
 logs.configure(sys.argv[1])
 logging.getLogger("a.b").debug("not told")
 logging.getLogger("a.b").warning("said to %s", "Otto")
+name = "User:bob\\r\\n[2026] INFO\\x1b"
+logging.getLogger("a.b").info("Topic created by %s\\nin two lines", name)
 try:
     1 / 0
 except ZeroDivisionError:
@@ -30,10 +32,11 @@ def said(shape: str) -> str:
 
 def test_json_is_one_object_a_line() -> None:
     """A log collector gets time, level, logger and message, and a failure in the same object."""
-    warning, failure = (json.loads(line) for line in said("json").splitlines())
+    warning, named, failure = (json.loads(line) for line in said("json").splitlines())
     assert warning["message"] == "said to Otto"
     assert (warning["level"], warning["logger"]) == ("WARNING", "a.b")
     assert warning["time"].endswith("+00:00")
+    assert named["message"] == "Topic created by User:bob\r\n[2026] INFO\x1b\nin two lines"
     assert "ZeroDivisionError" in failure["exc_info"]
 
 
@@ -44,3 +47,10 @@ def test_text_is_for_people(level: str) -> None:
     assert len(lines) == 1
     assert lines[0].startswith("[20")
     assert lines[0].endswith("(a.b)")
+
+
+def test_names_do_not_look_like_other_events() -> None:
+    """A line break in what a client has named begins no line that could be an event."""
+    begin = next(line for line in said("text").split("\n") if "Topic created" in line)
+    assert begin.endswith("INFO Topic created by User:bob\\r")
+    assert "\n    [2026] INFO\\x1b\n    in two lines (a.b)\n" in said("text")

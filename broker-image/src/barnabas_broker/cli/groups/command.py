@@ -23,6 +23,7 @@ from barnabas_broker.cli.groups.planning import plan
 from barnabas_broker.cli.groups.resetting import RUNS, SCOPES, STRATEGIES, Reset, options, plans
 from barnabas_broker.cli.groups.resetting import scope as partitions_of
 from barnabas_broker.cli.output import done, output_option, print_json, print_table, results_option
+from barnabas_broker.printable import printable
 from barnabas_kafka.errors import ErrorCode
 
 
@@ -85,9 +86,9 @@ def describe(
 
 def _warn(group: Described) -> None:
     if group.state == "Empty":
-        click.echo(f"Note: group {group.name} has no members", err=True)
+        click.echo(f"Note: group {printable(group.name)} has no members", err=True)
     elif "Rebalance" in group.state:
-        click.echo(f"Note: group {group.name} is rebalancing", err=True)
+        click.echo(f"Note: group {printable(group.name)} is rebalancing", err=True)
 
 
 def _rows(cluster: Groups, group: Described, view: str, *, verbose: bool) -> list[dict[str, Any]]:

@@ -1,8 +1,8 @@
 """A broker: the shell around the real replication cores, in virtual time.
 
 What a shell does in the product (connections, timers, the controller's requests) is done here by
-events; every decision is the product's own: `replica.isr`, `replica.follower`,
-`replica.epoch_checks`, and for the controller `controller.elections`.
+events; every decision is the product's own: `replica.isr` and `replica.epoch_checks` for a leader,
+`replica.follower` for a follower (`simulator.replica_fetcher`).
 """
 
 from __future__ import annotations
@@ -12,37 +12,27 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from barnabas_broker.cluster.image import PartitionState
-from barnabas_broker.replica import epoch_checks, follower
+from barnabas_broker.replica import epoch_checks
 from barnabas_broker.replica.follower import (
-    Append,
     AskEpochEnd,
     AskLogEnds,
     AskRecords,
     EpochEnd,
     Fetched,
-    Following,
     LogEnds,
-    Phase,
-    Question,
-    StartAt,
-    Step,
-    Truncate,
-    Wait,
 )
 from barnabas_broker.replica.isr import InSync, InSyncRules, IsrChange
 from barnabas_broker.zk.znodes import LeaderAndIsr
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from simulator.controller import Controller
+from simulator.network import Reply
+from simulator.replica_fetcher import REQUEST_TIMEOUT_MS, ReplicaFetcher
 from simulator.zookeeper import EXPIRED, LOST, Snapshot
 
 if TYPE_CHECKING:
     from simulator.world import World
 
 FETCH_WAIT_MS = 500
-REQUEST_TIMEOUT_MS = 1_200
-BACKOFF_MS = 100
-
-Reply = Callable[..., None]
 
 
 class Broker:
@@ -62,6 +52,7 @@ class Broker:
         chance = world.events.chance
         self._clock_offset = chance.randint(-10_000, 10_000)
         self._clock_rate = chance.choice((0.95, 1.0, 1.0, 1.05))
+        self.fetcher = ReplicaFetcher(self)
         self._forget()
 
     def _forget(self) -> None:
@@ -73,8 +64,7 @@ class Broker:
             flush_on_shrink=options.strict.flush_on_shrink,
         )
         self.leading = InSync(self.number, rules)
-        self.following: Following | None = None
-        self.leader = -1
+        self.fetcher.reset()
         self.session: int | None = None
         self.broker_epoch = -1
         self.registered = False
@@ -84,8 +74,6 @@ class Broker:
         self.controller_epoch = 0
         self.controller: Controller | None = None
         self.controller_id = -1
-        self._asked = 0
-        self._outstanding = 0
         self._flush_planned = False
         self._connecting = False
         self._reading = False
@@ -157,6 +145,15 @@ class Broker:
     def send(self, target: int, label: str, act: Callable[..., None], *args: Any) -> None:
         """A message to another broker or a client."""
         self.world.network.send(self.number, target, label, act, *args)
+
+    def replier(self, target: int, act: Callable[..., None], *first: Any) -> Reply:
+        """A way for another broker to answer this one."""
+        network = self.world.network
+
+        def reply(*args: Any, source: int = 0) -> None:
+            network.send(source or target, target, "answer", act, *first, *args)
+
+        return reply
 
     # --- ZooKeeper ---------------------------------------------------------------------------
 
@@ -290,33 +287,25 @@ class Broker:
             controller_epoch=state.controller_epoch,
             partition_epoch=version,
         )
-        self.leader = state.leader
         if not again:
             self._fail_waiting()
         if state.leader == self.number:
             self._lead(current)
         else:
             self.leading.resign(current)
-            self._outstanding = 0
             if state.leader == -1:
-                self.following = None
+                self.fetcher.stop()
             else:
-                self.following = follower.follow(
-                    self.log,
-                    leader_epoch=state.leader_epoch,
-                    truncates_on_fetch=self.world.truncates_on_fetch,
-                    before=self.following,
-                )
-                self.replicate()
+                self.fetcher.follow(state.leader, state.leader_epoch)
 
     def _lead(self, state: PartitionState) -> None:
-        self.following = None
+        self.fetcher.stop()
         self.tail_known = True
         if self.leading.become(state, log_end=self.log.log_end_offset, now_ms=self.now_ms):
             self.log.assign_epoch_start(state.leader_epoch)
             self.world.checker.leads(self.number, state.leader_epoch, self.world.zookeeper.state)
         self.commit()
-        self._flush_soon()
+        self.flush_soon()
 
     def _fail_waiting(self) -> None:
         for _, _, _, reply in self._waiting:
@@ -340,7 +329,7 @@ class Broker:
             offset = self.append(value)
         self._waiting.append((offset, self.leading.leader_epoch, value, reply))
         self.commit()
-        self._flush_soon()
+        self.flush_soon()
 
     def refuses_writes(self) -> str:
         """Why nothing can be written here now, by the name of the error; empty where it can."""
@@ -354,7 +343,7 @@ class Broker:
         """Append as leader; returns the offset."""
         offset = self.log.append(self.leading.leader_epoch, value)
         self._answer_parked()
-        self._flush_soon()
+        self.flush_soon()
         return offset
 
     def on_consume(self, offset: int, epoch: int, reply: Reply) -> None:
@@ -506,7 +495,7 @@ class Broker:
                     self.number,
                     self.broker_epoch,
                     change,
-                    self._replier(self.number, self.on_altered, change),
+                    self.replier(self.number, self.on_altered, change),
                 )
             self.later(REQUEST_TIMEOUT_MS, "alter-again", self.propose, change)
             return
@@ -577,114 +566,10 @@ class Broker:
         if self.leading.leader_epoch == leader_epoch:
             reply(self.number, self.log.latest_epoch, self.log.log_end_offset)
 
-    # --- following ---------------------------------------------------------------------------
-
-    def _replier(self, target: int, act: Callable[..., None], *first: Any) -> Reply:
-        """A way for another broker to answer this one."""
-        network = self.world.network
-
-        def reply(*args: Any, source: int = 0) -> None:
-            network.send(source or target, target, "answer", act, *first, *args)
-
-        return reply
-
-    def replicate(self) -> None:
-        """Ask the leader the next question, if none is under way."""
-        state = self.following
-        if state is None or self._outstanding or not self.up:
-            return
-        asked = follower.question(state, self.log)
-        if asked is None:
-            return
-        if isinstance(asked, Truncate):
-            self._cut(asked)
-            self.replicate()
-            return
-        if self.world.options.profile.fsync and self.log.durable_offset < self.log.log_end_offset:
-            self._flush_soon()
-            return
-        self._asked += 1
-        self._outstanding = self._asked
-        self.later(REQUEST_TIMEOUT_MS, "timeout", self._timed_out, self._asked)
-        self._put(asked, self._asked)
-
-    def _put(self, asked: Question, number: int) -> None:
-        leader = self.world.brokers[self.leader]
-        match asked:
-            case AskRecords():
-                reply = self._replier(self.number, self._on_fetched, number)
-                epoch = self.broker_epoch
-                self.send(leader.number, "fetch", leader.on_fetch, self.number, epoch, asked, reply)
-            case AskEpochEnd():
-                reply = self._replier(self.number, self._on_epoch_end, number)
-                self.send(leader.number, "epoch-end", leader.on_epoch_end, asked, reply)
-            case AskLogEnds():
-                reply = self._replier(self.number, self._on_log_ends, number)
-                self.send(leader.number, "log-ends", leader.on_log_ends, asked, reply)
-
-    def _timed_out(self, number: int) -> None:
-        if self._outstanding == number:
-            self._outstanding = 0
-            self.replicate()
-
-    def _on_fetched(self, number: int, asked: AskRecords, answer: Fetched, records: Any) -> None:
-        state = self._answered(number)
-        if state is None:
-            return
-        if self.world.options.bugs.ignore_fetch_epoch:
-            asked = replace(asked, leader_epoch=state.leader_epoch)
-        step = follower.on_fetch(state, self.log, asked, answer)
-        if isinstance(step.effect, Append):
-            old = self.log.high_watermark
-            if records:
-                self.log.append_fetched(records, max_epoch=step.effect.max_epoch)
-            self.following = follower.appended(step.state, self.log)
-            self.log.take_marks(step.effect.high_watermark)
-            if self.log.high_watermark != old:
-                self.world.checker.follower_moves(self.number, old, self.log.high_watermark)
-            if not records and self.log.log_end_offset >= step.effect.high_watermark:
-                self.tail_known = True
-            self.replicate()
-        else:
-            self._take(step)
-
-    def _on_epoch_end(self, number: int, asked: AskEpochEnd, answer: EpochEnd) -> None:
-        state = self._answered(number)
-        if state is not None:
-            self._take(follower.on_epoch_end(state, self.log, asked, answer))
-
-    def _on_log_ends(self, number: int, asked: AskLogEnds, answer: LogEnds) -> None:
-        state = self._answered(number)
-        if state is not None:
-            self._take(follower.on_log_ends(state, self.log, asked, answer))
-
-    def _answered(self, number: int) -> Following | None:
-        if self._outstanding != number:
-            return None
-        self._outstanding = 0
-        return self.following
-
-    def _take(self, step: Step) -> None:
-        self.following = step.state
-        match step.effect:
-            case Truncate() | StartAt():
-                self._cut(step.effect)
-            case Wait():
-                self.later(BACKOFF_MS, "backoff", self.replicate)
-                return
-        if step.state.phase is not Phase.STOPPED:
-            self.replicate()
-
-    def _cut(self, cut: Truncate | StartAt) -> None:
-        if cut.offset < self.log.log_end_offset:
-            self.world.events.note(f"{self} cuts {self.log.log_end_offset} to {cut.offset}")
-        self.log.truncate_to(cut.offset)
-        assert self.following is not None
-        self.following = follower.truncated(self.following, self.log, cut)
-
     # --- the disk ----------------------------------------------------------------------------
 
-    def _flush_soon(self) -> None:
+    def flush_soon(self) -> None:
+        """Put what was appended on the disk before long, where the profile says so."""
         if not self._flush_planned and self.world.options.profile.fsync:
             self._flush_planned = True
             self.later(self.world.events.chance.randint(1, 6), "flush", self._flush)
@@ -697,4 +582,4 @@ class Broker:
         if self.leading.leads:
             self.commit()
         else:
-            self.replicate()
+            self.fetcher.replicate()

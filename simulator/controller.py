@@ -16,12 +16,12 @@ from barnabas_broker.controller.careful_election import Ends, LogEnd
 from barnabas_broker.controller.elections import LiveBrokers
 from barnabas_broker.replica.isr import IsrChange
 from barnabas_broker.zk.znodes import LeaderAndIsr
+from simulator.network import Reply
 from simulator.zookeeper import EXPIRED, LOST, Registration, Snapshot
 
 if TYPE_CHECKING:
     from simulator.broker import Broker
 
-Reply = Callable[..., None]
 RESEND_MS = 300
 
 

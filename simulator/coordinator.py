@@ -20,7 +20,8 @@ from barnabas_broker.coordinator.transaction.transaction import EPOCH_PER_TRANSA
 from barnabas_broker.zk.znodes import LeaderAndIsr
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
-from simulator.broker import Broker, Reply
+from simulator.broker import Broker
+from simulator.network import Reply
 from simulator.options import Bugs
 from simulator.transactional_log import TransactionalLog
 

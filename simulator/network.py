@@ -11,6 +11,9 @@ from simulator.events import Act, Events
 What = tuple[str, Act, tuple[Any, ...]]
 """What is to happen: its label, and the call."""
 
+Reply = Act
+"""What the receiver of a request calls with its answer."""
+
 
 class Network:
     """Numbers are brokers; 0 is ZooKeeper, and negative ones are clients."""

@@ -26,7 +26,7 @@ from barnabas_broker.coordinator.transaction.shard import (
 from barnabas_broker.coordinator.transaction.states import AT_REST
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
-from simulator.broker import Broker, Reply
+from simulator.broker import Broker
 from simulator.checker import Checker, Copy
 from simulator.clients import TIMEOUT_MS, Producer
 from simulator.coordinator import (
@@ -37,6 +37,7 @@ from simulator.coordinator import (
 )
 from simulator.faults import Fault, plan
 from simulator.memory_log import MemoryLog
+from simulator.network import Reply
 from simulator.options import Options
 from simulator.transactional_log import TransactionalLog
 from simulator.world import World

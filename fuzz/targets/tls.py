@@ -21,22 +21,14 @@ from typing import Any, Final, cast
 from barnabas_broker.security.development_pki import Authority
 from barnabas_broker.security.listener_tls import listener_tls
 from barnabas_broker.security.principals import ANONYMOUS, Principal
-from barnabas_broker.server.network.ip_quotas import IpQuotas
-from barnabas_broker.server.network.listener import Entrance, Listener
+from barnabas_broker.server.network import socket_server
+from barnabas_broker.server.network.listener import Listener
 from barnabas_broker.server.network.listener_security import ListenerSecurity
-from barnabas_broker.server.network.response_coalescing import ResponseCoalescer
 from barnabas_broker.server.network.session import Session
-from barnabas_broker.server.network.shared import Shared
+from barnabas_broker.server.network.socket_server import SocketServer
 from barnabas_broker.server.node.lifecycle import loop_factory
-from barnabas_broker.server.process.cooperative_scheduler import Line
 from barnabas_broker.server.process.supervised_tasks import background
 from barnabas_broker.server.requests.dispatch import Caller, Dispatcher
-from barnabas_broker.server.transport.buffers import BufferPool
-from barnabas_broker.server.transport.counters import Counters
-from barnabas_broker.server.transport.limits import ConnectionLimits
-from barnabas_broker.server.transport.memory_pool import MemoryPool
-from barnabas_broker.server.transport.send_buffers import SendBuffers
-from barnabas_broker.server.transport.write_readiness import WriteReadiness
 from barnabas_kafka.protocol.frames import frame
 from barnabas_kafka.settings.broker import BrokerSettings
 from fuzz.oracle import promise
@@ -46,9 +38,7 @@ NOTHING, HELLO, HELLO_1_2, HANDSHAKE, HANDSHAKE_1_2, REQUEST = range(6)
 request behind one. Where no version is named it is TLS 1.3."""
 RECORD_TYPES: Final = range(20, 24)
 SOUND: Final = b"a sound request"
-_BUDGET: Final = 1 << 20
 _ENDS_WITHIN_S: Final = 5.0
-_SILENT: Final = logging.Logger("fuzz", logging.CRITICAL)
 
 
 class _Security:
@@ -112,23 +102,15 @@ class _Port:
         sock.setblocking(False)
         security = cast(ListenerSecurity, _Security(context))
         self.listener: Final = Listener(settings.listeners[0], settings, sock, security)
+        socket_server.log.setLevel(logging.CRITICAL)
         self.loop.run_until_complete(self._serve(settings))
 
     async def _serve(self, settings: BrokerSettings) -> None:
-        counters = Counters(_SILENT)
-        self.shared = Shared(
-            MemoryPool(BufferPool(), budget=_BUDGET),
-            SendBuffers(),
-            counters,
-            WriteReadiness(),
-            Line(),
-            ResponseCoalescer(),
-        )
-        limits = ConnectionLimits.from_settings(settings)
-        entrance = Entrance(limits, counters, IpQuotas(settings, clock_ms=lambda: 0))
-        self.entrance = entrance
+        self.server = SocketServer(settings, monotonic_ms=lambda: 0)
+        self.server.listeners.append(self.listener)
+        self.shared = self.server.shared
         dispatcher = cast(Dispatcher, self.dispatcher)
-        self.listener.serve(lambda to: Session(to, dispatcher, self.shared), entrance)
+        self.listener.serve(lambda to: Session(to, dispatcher, self.shared), self.server)
         self.background = background()
 
     def judge(self, first: int, rest: bytes) -> None:
@@ -166,7 +148,7 @@ class _Port:
     def _is_free(self) -> bool:
         listener = self.listener
         left = listener.sessions, listener._unopened, listener._opening
-        return not any(left) and self.entrance._admission.total == 0
+        return not any(left) and self.server.quotas.total == 0
 
 
 class _Client:

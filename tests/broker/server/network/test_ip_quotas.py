@@ -102,7 +102,7 @@ def in_effect(node: BrokerServer, wire: Wire, rate: float | None) -> None:
     pass_time(node, 2)
     wait_for(
         "the listeners' quotas",
-        lambda: node._entrance.ip_quotas.differ_from(node.broker.image.quota_configs),
+        lambda: node.socket_server.ip_quotas.differ_from(node.broker.image.quota_configs),
         until=lambda differs: not differs,
     )
 
@@ -115,7 +115,7 @@ def test_a_throttled_connection(tmp_path: Path) -> None:
             second.send(VERSIONS, 3)
             wait_for(
                 "the connection to be throttled",
-                lambda: node.counters.totals[Cause.CONNECTION_RATE_OF_ADDRESS],
+                lambda: node.socket_server.counters.totals[Cause.CONNECTION_RATE_OF_ADDRESS],
                 until=lambda count: count == 1,
             )
             assert first.ask(VERSIONS, 3).error_code == 0
@@ -137,7 +137,7 @@ def test_a_stop_does_not_wait_for_throttled_connections(tmp_path: Path) -> None:
         throttled = socket.create_connection(("127.0.0.1", port_of(node)), timeout=seconds(ANSWER))
         wait_for(
             "the connection to be throttled",
-            lambda: node.counters.totals[Cause.CONNECTION_RATE_OF_ADDRESS],
+            lambda: node.socket_server.counters.totals[Cause.CONNECTION_RATE_OF_ADDRESS],
             until=lambda count: count == 1,
         )
     assert throttled.recv(1) == b""

@@ -70,7 +70,7 @@ def test_a_connection_to_a_full_broker_waits(tmp_path: Path, key: str) -> None:
         assert waits(third)
         first.socket.close()
         assert third.receive_frame()
-        assert node.counters.totals[Cause.TOO_MANY_CONNECTIONS] >= 1
+        assert node.socket_server.counters.totals[Cause.TOO_MANY_CONNECTIONS] >= 1
 
 
 def test_an_address_with_too_many_is_refused(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_an_address_with_too_many_is_refused(tmp_path: Path) -> None:
         with Wire(port_of(node)) as second:
             assert second.closed_by_broker()
         assert served(first)
-        assert node.counters.totals[Cause.TOO_MANY_CONNECTIONS_OF_ADDRESS] == 1
+        assert node.socket_server.counters.totals[Cause.TOO_MANY_CONNECTIONS_OF_ADDRESS] == 1
 
 
 def test_a_named_address_has_its_own_number(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_connections_beyond_the_rate_come_in_later(tmp_path: Path) -> None:
                 wire.send(VERSIONS, 3)
                 pass_time(node, 1)
                 assert wire.receive(ApiVersionsResponse, 3)[1].error_code == 0
-        assert node.counters.totals[Cause.CONNECTION_RATE] >= 1
+        assert node.socket_server.counters.totals[Cause.CONNECTION_RATE] >= 1
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ def test_without_descriptors_newcomers_wait(
             second.send(VERSIONS, 3)
             assert waits(second)
             assert served(first)
-            tried = node.counters.totals[Cause.NO_DESCRIPTORS]
+            tried = node.socket_server.counters.totals[Cause.NO_DESCRIPTORS]
             assert 1 <= tried <= 2 + (time.monotonic() - began_s) / RETRY_S
             out_of_descriptors.clear()
             assert second.receive_frame()

@@ -197,7 +197,7 @@ def test_a_wrong_bare_token_ends_the_connection(node: BrokerServer, wire: Wire) 
 
 def test_a_wrong_password_is_refused_and_counted(node: BrokerServer, wire: Wire) -> None:
     """With Kafka's words, then the connection ends; what was sent behind it is not served."""
-    failures = node.counters.totals[Cause.FAILED_AUTHENTICATION]
+    failures = node.socket_server.counters.totals[Cause.FAILED_AUTHENTICATION]
     wire.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
     frames = [
         wire.frame(SaslAuthenticateRequest(auth_bytes=b"\0alice\0x"), 1),
@@ -209,7 +209,7 @@ def test_a_wrong_password_is_refused_and_counted(node: BrokerServer, wire: Wire)
     assert response.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
     assert response.error_message == "Authentication failed: Invalid username or password"
     assert wire.closed_by_broker()
-    assert node.counters.totals[Cause.FAILED_AUTHENTICATION] == failures + 1
+    assert node.socket_server.counters.totals[Cause.FAILED_AUTHENTICATION] == failures + 1
 
 
 def test_a_mechanism_that_is_not_offered(wire: Wire) -> None:
@@ -494,20 +494,20 @@ def test_a_session_does_not_outlive_its_certificate(
 
 def test_plaintext_on_a_tls_listener(node: BrokerServer) -> None:
     """The connection ends, and is counted."""
-    failures = node.counters.totals[Cause.FAILED_AUTHENTICATION]
+    failures = node.socket_server.counters.totals[Cause.FAILED_AUTHENTICATION]
     with connect(node, "TLS") as wire:
         wire.send(MetadataRequest(topics=None), 9)
         assert wire.socket.recv(100)[:1] in (b"", b"\x15")  # At most a TLS alert.
     wait_for(
         "the failed handshake",
-        lambda: node.counters.totals[Cause.FAILED_AUTHENTICATION],
+        lambda: node.socket_server.counters.totals[Cause.FAILED_AUTHENTICATION],
         until=lambda count: count == failures + 1,
     )
 
 
 def failed_authentications(node: BrokerServer) -> int:
     """How many the broker has counted."""
-    return node.counters.totals[Cause.FAILED_AUTHENTICATION]
+    return node.socket_server.counters.totals[Cause.FAILED_AUTHENTICATION]
 
 
 @pytest.mark.parametrize("timed_out", [True, False], ids=["too slow", "left"])
@@ -531,7 +531,7 @@ def test_a_connection_that_cannot_be_served_leaves_no_trace(
     listener = next(each for each in node.listeners if each.name == "TLS")
 
     def counted() -> int:
-        return listener._entrance._admission.total
+        return node.socket_server.quotas.total
 
     before = counted()
     with monkeypatch.context() as patch:

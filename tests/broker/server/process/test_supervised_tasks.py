@@ -123,7 +123,9 @@ def test_clients_are_watched_while_a_disk_hangs(
             assert hangs.wait(seconds(ANSWER))
             settings = BrokerSettings.from_mapping({"max.connections": "7"})
             node.broker.controller.settings = settings
-            wait_for("the limits", lambda: node._limits_of, until=lambda it: it is settings)
+            wait_for(
+                "the limits", lambda: node.socket_server.settings, until=lambda it: it is settings
+            )
         finally:
             mended.set()
 

@@ -16,14 +16,11 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas_broker.cluster.failures import each_isolated
 from barnabas_broker.cluster.image import Endpoint
-from barnabas_broker.server.network.connection_quotas import ConnectionQuotas, plain_address
 from barnabas_broker.server.network.half_close import departed
-from barnabas_broker.server.network.ip_quotas import IpQuotas
 from barnabas_broker.server.network.session import Session
 from barnabas_broker.server.process.startup import StartupError
 from barnabas_broker.server.process.supervised_tasks import background
-from barnabas_broker.server.transport.counters import Cause, Counters
-from barnabas_broker.server.transport.limits import ConnectionLimits
+from barnabas_broker.server.transport.counters import Cause
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_kafka.settings.listeners import Listener as Address
@@ -56,116 +53,12 @@ _LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - these a
 if TYPE_CHECKING:
     from barnabas_broker.security.client_security import ClientSecurity
     from barnabas_broker.server.network.listener_security import ListenerSecurity
+    from barnabas_broker.server.network.socket_server import SocketServer
     from barnabas_broker.server.requests.broker_services import BrokerServices
 
 MakeSession = Callable[["Listener"], Session]
 
 log = logging.getLogger(__name__)
-
-
-class Entrance:
-    """What the listeners of a broker share: its limits, its counts, and each other."""
-
-    def __init__(self, limits: ConnectionLimits, counters: Counters, ip_quotas: IpQuotas) -> None:
-        self._admission = ConnectionQuotas(limits)
-        self._counters = counters
-        self.ip_quotas = ip_quotas
-        self.listeners: list[Listener] = []
-
-    def change(self, limits: ConnectionLimits) -> None:
-        """Go by other limits; those who wait for room look again."""
-        if limits != self._admission.limits:
-            self._admission.limits = limits
-            self._make_room()
-
-    def wait_s(self, listener: str, now: float) -> float:
-        """How long a listener must leave newcomers waiting for the sake of the rates."""
-        wait_s = self._admission.wait_s(listener, now)
-        if wait_s > 0:
-            self._counters.note(
-                Cause.CONNECTION_RATE, now, "connections come faster than %s may accept", listener
-            )
-        return wait_s
-
-    def has_room(self, listener: str, now: float) -> bool:
-        """Whether a listener may accept one more; makes room for brokers by ending a client."""
-        if self._admission.has_room(listener):
-            return True
-        if self._admission.may_evict(listener):
-            self._evict()
-            return True
-        self._counters.note(
-            Cause.TOO_MANY_CONNECTIONS,
-            now,
-            "%s accepts no connection until another one closes: there are %d",
-            listener,
-            self._admission.total,
-        )
-        return False
-
-    def throttle_ms(self, host: str, now: float) -> int:
-        """For how long to hold up a newcomer whose address opens too many, 0 where it does not."""
-        throttle_ms = self.ip_quotas.opened(host)
-        if throttle_ms:
-            self._counters.note(
-                Cause.CONNECTION_RATE_OF_ADDRESS,
-                now,
-                "throttling a connection of %s for %d ms: connection_creation_rate is exceeded",
-                host,
-                throttle_ms,
-            )
-        return throttle_ms
-
-    def admits(self, listener: str, host: str, now: float) -> bool:
-        """Whether a newcomer may stay; it is counted then, until `went`."""
-        address = plain_address(host)
-        if self._admission.refuses(address):
-            self._counters.note(
-                Cause.TOO_MANY_CONNECTIONS_OF_ADDRESS,
-                now,
-                "refusing a connection of %s: it has as many as max.connections.per.ip allows",
-                address,
-            )
-            return False
-        self._admission.came(listener, address, now)
-        return True
-
-    def went(self, listener: str, host: str) -> None:
-        """A counted connection has ended."""
-        self._admission.went(listener, plain_address(host))
-        self._make_room()
-
-    def cannot_accept(self, listener: str, error: OSError, now: float) -> None:
-        """The operating system had no descriptor or memory; a broker gets that of a client."""
-        self._counters.note(
-            Cause.NO_DESCRIPTORS,
-            now,
-            "%s accepts no connections for now: %s",
-            listener,
-            error.strerror,
-        )
-        if listener in self._admission.limits.protected:
-            self._evict()
-
-    def handshake_failed(self, listener: str, host: str, error: OSError, now: float) -> None:
-        """A client and the listener could not agree on TLS, or not in time."""
-        self._counters.note(
-            Cause.FAILED_AUTHENTICATION,
-            now,
-            "Failed authentication with %s on listener %s: SSL handshake failed: %s",
-            host,
-            listener,
-            getattr(error, "reason", None) or error,
-        )
-
-    def _evict(self) -> None:
-        """End the most idle client of a listener for clients, if there is one to end."""
-        protected = self._admission.limits.protected
-        any(other.end_most_idle() for other in self.listeners if other.name not in protected)
-
-    def _make_room(self) -> None:
-        for listener in self.listeners:
-            listener.make_room()
 
 
 class Listener:
@@ -188,7 +81,7 @@ class Listener:
         self._unopened: set[Session] = set()
         self._loop: asyncio.AbstractEventLoop
         self._make_session: MakeSession
-        self._entrance: Entrance
+        self._server: SocketServer
         self._opening: set[asyncio.Task[None]] = set()
         self._throttled: set[socket.socket] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -236,13 +129,12 @@ class Listener:
         """How this broker connects to the same listener of others; None for PLAINTEXT."""
         return None if self.security is None else self.security.client
 
-    def serve(self, make_session: MakeSession, entrance: "Entrance") -> None:
+    def serve(self, make_session: MakeSession, server: "SocketServer") -> None:
         """Accept connections from now on."""
         self._loop = asyncio.get_running_loop()
         self._serving = True
         self._make_session = make_session
-        self._entrance = entrance
-        entrance.listeners.append(self)
+        self._server = server
         if self.security is not None:
             self.security.start()
         self._socket.listen(self._settings[keys.SOCKET_LISTEN_BACKLOG_SIZE])
@@ -280,7 +172,7 @@ class Listener:
         self.sessions.discard(session)
         if self._closing and not self.sessions:
             self._empty.set()
-        self._entrance.went(self.name, session.caller.client_host)
+        self._server.closed(self.name, session.caller.client_host)
 
     def make_room(self) -> None:
         """Resume accepting if a connection limit had suspended it."""
@@ -308,11 +200,11 @@ class Listener:
         """Take in who waits; a few at a time, so that sessions are served between."""
         for _ in range(ACCEPTS_AT_ONCE):
             now = self._loop.time()
-            wait_s = self._entrance.wait_s(self.name, now)
+            wait_s = self._server.wait_s(self.name, now)
             if wait_s > 0:
                 self._pause_accepting(wait_s)
                 return
-            if not self._entrance.has_room(self.name, now):
+            if not self._server.has_room(self.name, now):
                 self._full = True
                 self._pause_accepting()
                 return
@@ -321,17 +213,17 @@ class Listener:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                self._entrance.cannot_accept(self.name, error, now)
+                self._server.cannot_accept(self.name, error, now)
                 self._pause_accepting(RETRY_ACCEPT_S)
                 return
             self._take_in(sock, str(peer[0]), now)
 
     def _take_in(self, sock: socket.socket, host: str, now: float) -> None:
-        throttle_ms = self._entrance.throttle_ms(host, now)
+        throttle_ms = self._server.throttle_ms(host, now)
         if throttle_ms:
             self._hold_up(sock, throttle_ms)
             return
-        if not self._entrance.admits(self.name, host, now):
+        if not self._server.accepts(self.name, host, now):
             sock.close()
             return
         sock.setblocking(False)
@@ -360,14 +252,14 @@ class Listener:
             await self._connect(session, sock)
             return
         except (ssl.SSLError, ConnectionAbortedError) as error:  # The latter: it takes too long.
-            self._entrance.handshake_failed(self.name, host, error, self._loop.time())
+            self._server.handshake_failed(self.name, host, error, self._loop.time())
         except OSError as error:
             log.debug("%s left before it was served: %s", host, error)
         finally:
             if session in self._unopened:  # Else the call of connection_lost counts it.
                 self._unopened.discard(session)
                 sock.close()
-                self._entrance.went(self.name, host)
+                self._server.closed(self.name, host)
 
     async def _connect(self, session: Session, sock: socket.socket) -> None:
         context = None if self.security is None else self.security.context

@@ -6,10 +6,10 @@ import logging
 import random
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from barnabas_broker.cluster.failures import call_isolated
 from barnabas_broker.cluster.image import (
@@ -46,11 +46,8 @@ from barnabas_broker.server.control.producer_ids import ProducerIds, largest_id
 from barnabas_broker.server.control.security_state import SecurityState
 from barnabas_broker.server.control.supervision import Supervision
 from barnabas_broker.server.control.zookeeper_offsets import ZooKeeperOffsets
-from barnabas_broker.server.network.ip_quotas import IpQuotas, found_limits
-from barnabas_broker.server.network.listener import Entrance, Listener
-from barnabas_broker.server.network.response_coalescing import ResponseCoalescer
-from barnabas_broker.server.network.session import Session
-from barnabas_broker.server.network.shared import Shared
+from barnabas_broker.server.network.listener import Listener
+from barnabas_broker.server.network.socket_server import SocketServer
 from barnabas_broker.server.node.addresses import advertised_endpoints
 from barnabas_broker.server.node.announcement import announce
 from barnabas_broker.server.node.topic_configs import log_config, topic_rules
@@ -63,21 +60,13 @@ from barnabas_broker.server.peers.transaction_marker_channel_manager import (
     TransactionMarkerChannelManager,
 )
 from barnabas_broker.server.process.broker_state import BrokerLifecycle, BrokerState
-from barnabas_broker.server.process.cooperative_scheduler import Line
 from barnabas_broker.server.process.loop_progress import LoopProgress
 from barnabas_broker.server.requests.broker_services import BrokerServices
 from barnabas_broker.server.requests.client_quotas import ClientQuotas
 from barnabas_broker.server.requests.dispatch import Dispatcher, collect_handlers
-from barnabas_broker.server.transport.buffers import BufferPool
-from barnabas_broker.server.transport.counters import Cause, Counters
 from barnabas_broker.server.transport.limits import (
-    ConnectionLimits,
-    frame_memory_bytes,
     memory_bytes,
 )
-from barnabas_broker.server.transport.memory_pool import MemoryPool
-from barnabas_broker.server.transport.send_buffers import SendBuffers
-from barnabas_broker.server.transport.write_readiness import WriteReadiness
 from barnabas_broker.zk.store import CoordinationStore
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.ids import TopicPartition
@@ -125,7 +114,6 @@ class BrokerServer:
         self._stops = AsyncExitStack()
         self._coordination: Coordination
         self._progress = LoopProgress(settings[keys.ZOOKEEPER_SESSION_TIMEOUT_MS] / 1000)
-        self.listeners: list[Listener] = []
         self._background: BackgroundTasks | None = None
         self.cleaner: LogCleaner | None = None
         self._commits: GroupCommits | None = None
@@ -138,12 +126,14 @@ class BrokerServer:
         self.broker: BrokerServices
         self.replication: Replication
         self._in_sync_writes: IsrWrites | None = None
-        self.counters: Counters
-        self._shared: Shared
-        self._entrance: Entrance
-        self._limits_of: BrokerSettings  # The settings that the entrance goes by.
+        self.socket_server: SocketServer
         self._log_dir_events: LogDirEvents
         self._disks_lost: asyncio.Future[LogDirectoryError]
+
+    @property
+    def listeners(self) -> Sequence[Listener]:
+        """The bound listeners."""
+        return self.socket_server.listeners
 
     async def start(self) -> None:
         """Come up; on return clients are served.
@@ -181,19 +171,18 @@ class BrokerServer:
         self.broker = self._assemble(broker_id, logs, controller, store)
         self._stops.push_async_callback(asyncio.to_thread, self.broker.heavy.close)
         self._stops.push_async_callback(asyncio.to_thread, self.broker.zookeeper_offsets.close)
-        writability = WriteReadiness()
-        self._stops.callback(writability.close)  # After the listeners, which send what is owed.
-        self._bind(governed.settings)
+        self.socket_server = SocketServer(governed.settings, monotonic_ms=monotonic_ms)
+        self._stops.push_async_callback(self.socket_server.close)
+        self.socket_server.bind(lambda: self.broker)
         await self._lead(store, shared=coordination.shared, now_ms=now_ms)
         is_active = partial(controller.run, lambda governed: governed.is_active)
         self._security.start(is_controller=is_active, shared=coordination.shared)
-        self._provide_for_clients(controller.settings, writability)
         await self._begin_background_tasks()
         for coordinator in (self.broker.groups, self.broker.transactions):
             coordinator.start()
             self._stops.callback(coordinator.stop)
         self._answer_on_admin_port()
-        self._serve()
+        self.socket_server.serve(self._dispatcher())
         await self._await_first_metadata(controller)
         self._lifecycle.state = BrokerState.RUNNING
         self._progress.start()
@@ -231,12 +220,6 @@ class BrokerServer:
                 "ask for metadata are closed until one arrives",
                 FIRST_METADATA_TIMEOUT_S,
             )
-
-    def _bind(self, settings: BrokerSettings) -> None:
-        for address in settings.listeners:
-            listener = Listener.bind(address, settings, lambda: self.broker)
-            self.listeners.append(listener)
-            self._stops.push_async_callback(listener.close)
 
     def _assemble(
         self,
@@ -357,7 +340,7 @@ class BrokerServer:
         self._background = BackgroundTasks(
             broker.logs,
             watch_clients=self._watch_clients,
-            drop_unused=self._shared.memory.drop_unused,
+            drop_unused=self.socket_server.shared.memory.drop_unused,
             settings=lambda: controller.settings,
             clock_ms=clock_ms,
         )
@@ -548,33 +531,14 @@ class BrokerServer:
         if lost is not None and not self._disks_lost.done():
             self._disks_lost.set_result(LogDirectoryError(lost))
 
-    def _provide_for_clients(self, settings: BrokerSettings, writability: WriteReadiness) -> None:
-        """Make what all sessions share, within the bounds that the settings give."""
-        self.counters = Counters(log)
-        self._shared = Shared(
-            MemoryPool(BufferPool(), budget=frame_memory_bytes(settings)),
-            SendBuffers(),
-            self.counters,
-            writability,
-            Line(),
-            ResponseCoalescer(),
-        )
-        self._limits_of = settings
-        limits = ConnectionLimits.from_settings(settings)
-        ip_quotas = IpQuotas(settings, clock_ms=monotonic_ms)
-        self._entrance = Entrance(limits, self.counters, ip_quotas)
-
-    def _serve(self) -> None:
-        dispatcher = Dispatcher(
+    def _dispatcher(self) -> Dispatcher:
+        return Dispatcher(
             self.broker,
             self.broker.handlers,
             authorizer=self._security.authorizer,
             quotas=self.broker.quotas,
             clock_ms=clock_ms,
         )
-        for listener in self.listeners:
-            listener.serve(lambda to: Session(to, dispatcher, self._shared), self._entrance)
-            log.info("listening on %s", listener.address)
 
     def _open_admin_port(self) -> None:
         """Answer probes before anything that may take long."""
@@ -597,11 +561,11 @@ class BrokerServer:
         self.admin.serve(
             self.broker,
             self.listeners,
-            counters=self.counters,
+            counters=self.socket_server.counters,
             kept=Kept(
                 self.cleaner.manager,
-                self._shared.memory,
-                self._shared.output,
+                self.socket_server.shared.memory,
+                self.socket_server.shared.output,
                 Waits(self._commits, self._coordination.counts),
             ),
             clock_ms=clock_ms,
@@ -609,27 +573,10 @@ class BrokerServer:
         self._stops.callback(self.admin.withdraw)
 
     async def _watch_clients(self) -> None:
-        """Once a second: end who does not get on, and go by the settings as they are now."""
-        settings = self.broker.settings
-        if settings is not self._limits_of:
-            limits = await asyncio.to_thread(ConnectionLimits.from_settings, settings)
-            self._entrance.change(limits)
-            self._limits_of = settings
-        configs, ip_quotas = self.broker.image.quota_configs, self._entrance.ip_quotas
-        if ip_quotas.differ_from(configs):
-            ip_quotas.take(configs, await found_limits(configs))
-        now = asyncio.get_running_loop().time()
-
-        def refuse_slow() -> None:
-            for session in list(self._shared.memory.overdue(now)):
-                cast(Session, session).refuse(Cause.SLOW_SENDER, "its request does not arrive")
-
-        steps = [partial(it.close_idle, now) for it in self.listeners]
-        steps += [partial(it.close_departed, now) for it in self.listeners]
-        steps += [partial(self.counters.log_suppressed, now), partial(self.broker.quotas.expire)]
-        steps.append(partial(ip_quotas.expire))
-        steps.append(partial(self._security.log_left_out))
-        call_isolated([refuse_slow, *steps], "Watching", "clients")
+        """Once a second: close idle and slow clients, and follow settings and quotas."""
+        await self.socket_server.watch(self.broker.settings, self.broker.image.quota_configs)
+        steps = self.broker.quotas.expire, self._security.log_left_out
+        call_isolated(steps, "Watching", "clients")
 
     def _flush_soon(self, partition_log: PartitionLog) -> None:
         if self._background is not None:

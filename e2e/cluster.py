@@ -23,9 +23,12 @@ ZONES: Final = ("zone-a", "zone-b", "zone-c")
 NODE_IMAGE_VARIABLE: Final = "KIND_NODE_IMAGE"
 LOG_LINES: Final = 20
 """How many of the last lines of each log a time-out shows."""
+# Kubelets bring a changed Secret into its pods at the next sync, a minute apart by default.
+KUBELET: Final = {"kind": "KubeletConfiguration", "syncFrequency": "10s"}
 CONFIG: Final = {
     "kind": "Cluster",
     "apiVersion": "kind.x-k8s.io/v1alpha4",
+    "kubeadmConfigPatches": [json.dumps(KUBELET)],
     "nodes": [
         {"role": "control-plane"},
         *({"role": "worker", "labels": {"topology.kubernetes.io/zone": zone}} for zone in ZONES),
@@ -81,8 +84,9 @@ class Cluster:
         self.kubeconfig.unlink(missing_ok=True)
 
     def load(self, *images: str) -> None:
-        """Bring local images to every node; those it has already are left out."""
-        run("kind", "load", "docker-image", "--name", self.name, *images)
+        """Bring local images to every worker; those it has already are left out."""
+        workers = ",".join(self.workers())
+        run("kind", "load", "docker-image", "--name", self.name, "--nodes", workers, *images)
 
     def kubectl(self, *arguments: str, stdin: bytes | str | None = None) -> str:
         """What `kubectl` answers, as text; raises CommandError."""
@@ -178,9 +182,10 @@ class Cluster:
         """The objects of one or more kinds, as `kind/name`; raises CommandError."""
         return self.kubectl("get", kinds, "-n", namespace, "-l", selector, "-o", "name").split()
 
-    def nodes(self) -> Sequence[str]:
-        """The names of all nodes, which are containers of Docker."""
-        return run("kind", "get", "nodes", "--name", self.name).decode().split()
+    def workers(self) -> Sequence[str]:
+        """The names of the nodes that run pods, which are containers of Docker."""
+        nodes = run("kind", "get", "nodes", "--name", self.name).decode().split()
+        return [node for node in nodes if not node.endswith("-control-plane")]
 
     def on_node(self, node: str, *command: str) -> str:
         """What a command in a node answers; raises CommandError."""

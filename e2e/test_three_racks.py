@@ -92,12 +92,12 @@ def test_a_killed_member_of_the_ensemble_is_not_noticed(three: Cluster) -> None:
 
 
 def next_images(cluster: Cluster) -> dict[str, str]:
-    """The same images by another tag on every node, as a next version would be."""
+    """The same images by another tag on every worker, as a next version would be."""
     found = {}
     for target in ("broker", "zookeeper"):
         image, tag = images.name(target), f"barnabas-{target}:next"
         full = image if "/" in image else f"docker.io/library/{image}"
-        for node in cluster.nodes():
+        for node in cluster.workers():
             command = ("ctr", "--namespace=k8s.io", "images", "tag", "--force", full)
             cluster.on_node(node, *command, f"docker.io/library/{tag}")
         found[target] = tag

@@ -70,6 +70,7 @@ NOT_OF_CLIENTS: Final = {
     "ConnectionQuotas._rates": "settings",
     "Background.down": "names of tasks in the code",
     "Background.failures": "names of tasks in the code",
+    "Background.postponed": "names of tasks in the code",
     "Background.tasks": "tasks of those who begin them, each of which has its bound",
     "Background._short": "as Background.tasks",
     "BufferPool._free": "sizes in the code",

@@ -294,7 +294,7 @@ def place_everywhere(scene: Scene, campaign: Campaign) -> None:
 
 EXPLAINED: Final = re.compile(
     r"ZooKeeper at |the connection to ZooKeeper at |/controller_epoch: BadVersionError"
-    r"|Task failed: leader balance; .*ZooKeeper|Failed to read .*ZooKeeper"
+    r"|Failed to read .*ZooKeeper"
     r"|Failed to append: .* NOT_ENOUGH_REPLICAS|Failed to append: .* KAFKA_STORAGE_ERROR"
     r"|Log directory (failed|full): |.*(Input/output error|No space left on device)"
 )

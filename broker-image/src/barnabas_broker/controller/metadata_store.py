@@ -198,7 +198,9 @@ class MetadataStore:
             self.store.commit([self.claim.fence], now_ms=now_ms)
 
     def _failed(self, error: CoordinationError | ZooKeeperError) -> KafkaError:
-        _log.error("%s", error)
+        # Until everything has been read again, the first line has said that ZooKeeper is away.
+        known = self.stale and isinstance(error, CoordinationError)
+        _log.log(logging.DEBUG if known else logging.ERROR, "%s", error)
         self.fail()
         return _refusal(error)
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import ssl
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from barnabas_broker.security.delegation_tokens import TokenInformation
+from barnabas_broker.security.principals import ANONYMOUS
 from barnabas_broker.security.sasl_settings import PLAIN_MODULE
+from barnabas_broker.server.control.delegation_token_manager import DelegationTokenManager
 from barnabas_broker.server.node.broker_server import BrokerServer
+from barnabas_broker.zk.store import CoordinationError
 from barnabas_kafka.client import Scram
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.create_delegation_token import (
@@ -28,6 +34,8 @@ from barnabas_kafka.protocol.messages.metadata import MetadataRequest
 from barnabas_kafka.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
 from barnabas_kafka.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas_kafka.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from barnabas_kafka.settings.broker import BrokerSettings
+from tests.broker.controller.ensemble import Ensemble
 from tests.broker.server.network.test_jwks_endpoint import is_over
 from tests.broker.server.network.test_sasl_authenticator import connect, log_in, principals
 from tests.broker.server.running import Wire, running_node
@@ -305,3 +313,29 @@ def test_tokens_outlive_the_broker_and_need_its_secret(tmp_path: Path) -> None:
             assert described.error_code == disabled
         with connect(third, "SASL") as wire:
             assert log_in_with(wire, made).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+
+
+def test_expired_tokens_stay_while_zookeeper_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first that cannot be removed ends the attempt: thousands would each wait as long."""
+    tried: list[str] = []
+
+    async def story() -> None:
+        rules = BrokerSettings.from_mapping({})
+        store = Ensemble().session()
+        manager = DelegationTokenManager(store, rules, "secret", clock_ms=lambda: 1)
+        now = TokenInformation("", ANONYMOUS, ANONYMOUS, (), 0, 0, 0)
+        manager.cache.publish({name: replace(now, id=name) for name in ("a", "b")})
+
+        def change(token_id: str, *_: Any, **__: Any) -> None:
+            tried.append(token_id)
+            raise CoordinationError("ZooKeeper cannot be reached")
+
+        monkeypatch.setattr(manager._tokens, "change", change)
+        try:
+            with pytest.raises(CoordinationError):
+                await manager.remove_expired()
+        finally:
+            await manager.stop()
+
+    asyncio.run(story())
+    assert tried == ["a"]

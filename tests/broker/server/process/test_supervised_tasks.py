@@ -4,6 +4,7 @@ import asyncio
 import threading
 import urllib.error
 import urllib.request
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from barnabas_broker.log.health import Reserve
 from barnabas_broker.server.node.broker_server import BrokerServer
 from barnabas_broker.server.process import supervised_tasks as module
 from barnabas_broker.server.process.supervised_tasks import Background, background
+from barnabas_broker.zk.store import CoordinationError
+from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.settings.broker import BrokerSettings
 from tests.broker.server.running import running_node
 from tests.waiting import ANSWER, seconds, wait_for, wait_for_async
@@ -169,6 +172,46 @@ def test_a_repeated_turn_is_repeated_soon(monkeypatch: pytest.MonkeyPatch) -> No
         assert not them.tasks
 
     asyncio.run(story())
+
+
+def test_a_lost_ensemble_or_controller_is_logged_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each task that needs it is postponed and neither down nor failed; a bug is both."""
+    monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.001)
+    lost = CoordinationError("ZooKeeper cannot be reached")
+    caused = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    caused.__cause__ = lost
+    errors: list[Exception] = [lost, caused, KafkaError(ErrorCode.NOT_CONTROLLER)]
+
+    async def story() -> None:
+        them = Background()
+
+        def failing(found: list[Exception]) -> Callable[[], Awaitable[None]]:
+            async def work() -> None:
+                if found:
+                    raise found.pop(0)
+
+            return work
+
+        await them.keep("kept", failing([*errors]))
+        seen = [*errors]
+        task = them.every("repeated", lambda: 0.001, failing(seen))
+        await wait_for_async("no error", lambda: list(seen), until=lambda it: not it)
+        await wait_for_async("success", lambda: set(them.postponed), until=lambda it: not it)
+        assert (them.failures, them.down) == ({}, {})
+        await them.keep("buggy", failing([lost, OfItsOwnError("a bug"), lost]))
+        assert them.failures == {"buggy": 1}
+        task.cancel()
+        await asyncio.wait({task})
+
+    asyncio.run(story())
+    postponed = [it for it in caplog.records if it.message.startswith("Task postponed")]
+    assert [(it.levelname, it.message.partition(";")[0]) for it in postponed] == [
+        ("WARNING", f"Task postponed: {name}") for name in ("kept", "repeated", "buggy")
+    ]
+    failed = [it for it in caplog.records if it.levelname == "ERROR"]
+    assert [it.exc_info is not None for it in failed] == [True]
 
 
 def test_what_is_over_soon_is_not_done_again(caplog: pytest.LogCaptureFixture) -> None:

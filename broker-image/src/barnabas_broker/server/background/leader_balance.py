@@ -6,18 +6,13 @@ nothing; without this, or an operator's election request, the others would lead 
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Callable
 
 from barnabas_broker.controller.controller import Controller
 from barnabas_broker.controller.events import AutoPreferredReplicaLeaderElection
 from barnabas_broker.server.control.controller_thread import ControllerThread
 from barnabas_broker.server.process.supervised_tasks import background
-from barnabas_broker.zk.store import CoordinationError
-from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.settings import broker as keys
-
-log = logging.getLogger(__name__)
 
 
 class LeaderBalance:
@@ -40,7 +35,10 @@ class LeaderBalance:
                 await self._task
 
     async def look(self) -> int:
-        """Balance now, if that is wanted; how many partitions are led by others than before."""
+        """Balance now, if that is wanted; how many partitions are led by others than before.
+
+        Raises KafkaError, CoordinationError.
+        """
         settings = self._controller.settings
         if not settings[keys.AUTO_LEADER_REBALANCE_ENABLE]:
             return 0
@@ -52,12 +50,7 @@ class LeaderBalance:
             event = AutoPreferredReplicaLeaderElection(share)
             return int(controller.active.process(event, now_ms=self._now_ms()))
 
-        try:
-            return await self._controller.run(balance)
-        except (CoordinationError, KafkaError) as error:
-            # ZooKeeper does not answer, or another controller has followed: no fault of this task.
-            log.info("Automatic preferred leader election postponed: %s", error)
-            return 0
+        return await self._controller.run(balance)
 
     def _pause_s(self) -> float:
         return float(self._controller.settings[keys.LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS])

@@ -22,6 +22,7 @@ from barnabas_broker.controller.commands import Failures
 from barnabas_broker.controller.controller import Controller
 from barnabas_broker.controller.events import ElectionsRetried
 from barnabas_broker.controller.target_state import TargetState
+from barnabas_broker.server.process.repeated_failure import RepeatedFailure
 from barnabas_broker.zk.store import CoordinationError
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.settings.broker import BrokerSettings
@@ -63,6 +64,7 @@ class ControllerThread:
         self._changed_paths: set[str | None] = set()
         self._lock = threading.Lock()  # Over `_changed_paths`: the store's threads add, ours takes.
         self._stopped = False
+        self._away = RepeatedFailure()
         # Apart: elections that the store refuses for long must not delay what is to be read.
         self._rereading = _Retry(lambda: self.on_znode_change(None))
         self._settling = _Retry(lambda: self._submit(self._settle_refused))
@@ -197,12 +199,13 @@ class ControllerThread:
             work()
         except CoordinationError as error:
             # Everything is read again when the connection is back, or when it was not lost at all.
-            log.warning("Failed to read changes from ZooKeeper: %s", error)
+            log.log(self._away.failed(), "Failed to read changes from ZooKeeper: %s", error)
         except (ZooKeeperError, KafkaError) as error:
             log.warning("ZooKeeper data changed while it was read: %s", error)
         except Exception:  # A failed catch-up is logged and retried.
             log.exception("Failed to read changes from ZooKeeper")
         else:
+            self._away.over()
             return False
         return True
 

@@ -144,13 +144,18 @@ class DelegationTokenManager:
         return self._run(partial(self._try, partial(self._change, token_hmac, decide)))
 
     async def remove_expired(self) -> None:
-        """Remove every token that has expired; raises the first error when all were tried."""
+        """Remove every token that has expired; raises the first error when all were tried.
+
+        Raises CoordinationError at once, while ZooKeeper is away.
+        """
         now_ms = self._clock_ms()
         failed: KafkaError | None = None
         for token in list(self.cache.tokens.values()):
             if token.has_expired(now_ms):
                 try:
-                    await self._run(partial(self._try, partial(self._remove, token.id)))
+                    await self._run(partial(self._remove, token.id))
+                except CoordinationError:
+                    raise  # No other one could be removed either.
                 except Exception as error:  # The boundary between one token and the others.
                     failed = failed or refusal(error, "Expiration", f"token {token.id}")
         if failed is not None:

@@ -7,6 +7,9 @@ three kinds, each with its own way to begin: work that goes on until it is done 
 (`keep`), work that is done from time to time (`every`), and what belongs to one request, connection
 or file and is over soon (`once`), where there is nothing to begin again.
 
+While ZooKeeper or the controller is away, a task that needs them is not down but postponed: that is
+logged once, and the task is retried. What lost them has said so itself.
+
 One for each event loop, as tasks are. Lives on it; what is down may be read in any thread.
 """
 
@@ -17,7 +20,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from barnabas_kafka.errors import KafkaError
+from barnabas_broker.zk.store import CoordinationError
+from barnabas_kafka.errors import ErrorCode, KafkaError
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +39,8 @@ class Background:
         self.down: dict[str, str] = {}
         #: how often tasks have failed since the start, by name
         self.failures: Counter[str] = Counter()
+        #: tasks that wait for ZooKeeper or the controller, by name
+        self.postponed: set[str] = set()
         #: those that are kept, for else nothing may hold them
         self.tasks: set[asyncio.Task[None]] = set()
         self._short: set[asyncio.Task[Any]] = set()
@@ -99,14 +105,17 @@ class Background:
                     return
                 except (Exception, asyncio.CancelledError) as error:
                     _raise_if_cancelled(error)
-                    if loop.time() - began > pause_max_s:
+                    lasted_s = loop.time() - began
+                    if lasted_s > pause_max_s:
                         pause_s = 0.0
+                    if lasted_s > PAUSE_MAX_S:
+                        self.postponed.discard(name)
                     pause_s = self._failed(name, error, min(pause_s, pause_max_s / 2))
                 finally:
                     up.cancel()
                 await asyncio.sleep(pause_s)
         finally:
-            self.down.pop(name, None)
+            self._over_for(name)
 
     async def _repeated(
         self, name: str, pause_s: Callable[[], float], work: Callable[[], Awaitable[object]]
@@ -118,16 +127,26 @@ class Background:
                     await asyncio.sleep(failed_s or pause_s())
                     await work()
                     failed_s = 0.0
-                    self.down.pop(name, None)
+                    self._over_for(name)
                 except (Exception, asyncio.CancelledError) as error:
                     _raise_if_cancelled(error)
                     failed_s = self._failed(name, error, failed_s)
         finally:
-            self.down.pop(name, None)
+            self._over_for(name)
+
+    def _over_for(self, name: str) -> None:
+        self.down.pop(name, None)
+        self.postponed.discard(name)
 
     def _failed(self, name: str, error: BaseException, paused_s: float) -> float:
         """Note that a task failed; returns how long it pauses now."""
         pause_s = min(2 * paused_s, PAUSE_MAX_S) or FIRST_PAUSE_S
+        away = _away(error)
+        if away is not None:
+            level = logging.DEBUG if name in self.postponed else logging.WARNING
+            self.postponed.add(name)
+            log.log(level, "Task postponed: %s; retried until it succeeds: %s", name, away)
+            return pause_s
         self.failures[name] += 1
         self.down[name] = str(error) or type(error).__name__
         # A traceback where the error is none that a store or a disk gives.
@@ -149,6 +168,16 @@ def background() -> Background:
     if found is None:
         found = _OF_LOOPS[loop] = Background()
     return found
+
+
+def _away(error: BaseException) -> BaseException | None:
+    """What says that ZooKeeper or the controller is away: an error, or what caused it."""
+    if isinstance(error, KafkaError) and error.code is ErrorCode.NOT_CONTROLLER:
+        return error
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, CoordinationError):
+        cause = cause.__cause__
+    return cause
 
 
 def _raise_if_cancelled(error: BaseException) -> None:

@@ -92,7 +92,8 @@ def test_a_failed_notification_is_sent_later(
     leader.failures.append(CoordinationError("it is away"))
     with caplog.at_level(logging.WARNING):
         leader.live(monkeypatch)
-    assert "ISR change not reported to the controller yet: it is away" in caplog.text
+    assert "Task postponed: notifying of ISR changes" in caplog.text
+    assert "Task failed" not in caplog.text
     assert len(leader.notes) == 1
 
 

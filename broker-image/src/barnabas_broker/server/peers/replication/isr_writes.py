@@ -7,7 +7,6 @@ ensemble that is away waits there, and its partitions' high watermarks with it.
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Callable
 from uuid import UUID
 
@@ -16,11 +15,7 @@ from barnabas_broker.replica.isr_notices import CHECK_MS, IsrNotices
 from barnabas_broker.server.control.controller_thread import ControllerThread
 from barnabas_broker.server.peers.replication.isr_changes import NO_BROKER_EPOCHS, BrokerEpochs
 from barnabas_broker.server.process.supervised_tasks import background
-from barnabas_broker.zk.store import CoordinationError
 from barnabas_kafka.ids import TopicPartition
-from barnabas_zookeeper.errors import ZooKeeperError
-
-log = logging.getLogger(__name__)
 
 
 class IsrWrites:
@@ -78,9 +73,6 @@ class IsrWrites:
             await self._controller.run(
                 lambda controller: controller.notify_controller(partitions, now_ms=now_ms)
             )
-        except (CoordinationError, ZooKeeperError) as error:
-            log.warning("ISR change not reported to the controller yet: %s", error)
-            self._notices.put_back(partitions)
         except BaseException:
             self._notices.put_back(partitions)
             raise

@@ -102,6 +102,7 @@ _FAMILIES: Final = {
     f"{_OPERATOR}resources/test_user_secret.py": ("user_certificate",),
     "tools/test_gen_docs.py": ("gen_crds", "render_manifests"),
     "tools/test_needs.py": ("kind_needs",),
+    "tools/testrun/test_processes.py": ("subreaper",),
 }  # fmt: skip
 TESTED_IN: Final = {
     **{

@@ -12,6 +12,7 @@ from typing import Final
 
 from tools.testrun import processes
 from tools.testrun.processes import Ended, Surroundings
+from tools.testrun.subreaper import CANNOT_START
 from tools.testrun.suites import Preparation
 
 TAIL_LINES: Final = 40
@@ -66,7 +67,7 @@ class Preparations:
             log = self.log(preparation.name)
             log.unlink(missing_ok=True)
             # Stays so where the disk takes no log: a suite must never wait for ever.
-            self._ended[preparation.name] = Ended(processes.CANNOT_START, 0.0)
+            self._ended[preparation.name] = Ended(CANNOT_START, 0.0)
             try:
                 self._ended[preparation.name] = processes.run(
                     preparation.command,

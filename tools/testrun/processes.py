@@ -1,6 +1,6 @@
-"""Runs one command in a process group of its own: passes its output through, ends it at a limit.
+"""Runs one command in a session of its own: passes its output through, ends it at a limit.
 
-Only that group is ever signalled: processes that somebody else started are never touched.
+With it ends all that it has started (`subreaper`), and nothing that somebody else has.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,14 +18,15 @@ from pathlib import Path
 from types import FrameType
 from typing import BinaryIO, Final
 
-import psutil
+from tools.testrun import subreaper
 
-CANNOT_START: Final = 127
 _TICK_S: Final = 0.1
 _CHUNK: Final = 1 << 16
 # What a process gets to end in after a signal, before the next and harder one.
 TERM_PATIENCE_S: Final = 10.0
 INTERRUPT_PATIENCE_S: Final = 30.0
+# Not as a module: the command's directory need not be the one with these sources.
+_SUBREAPER: Final = (sys.executable, "-P", subreaper.__file__)
 # A prefix, as a priority that is set later misses the children that were started before.
 _BACKGROUND: Final = ("nice", "-n", "10")
 
@@ -83,36 +85,31 @@ def run(
 ) -> Ended:
     """Run a command to its end, its limit or until `stop` is set; its output is appended to `log`.
 
-    At the limit its process group gets SIGTERM, then SIGKILL. Raises StoppedError on a signal to
-    the runner, when the group has been ended.
+    At the limit it gets SIGTERM, then SIGKILL. Raises StoppedError on a signal to the runner, when
+    all has ended that the command started.
     """
     began = time.monotonic()
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as file:
-        try:
-            process = subprocess.Popen(
-                (*_BACKGROUND, *command) if background else command,
-                cwd=around.root,
-                env=dict(around.environment),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        except OSError as error:
-            _show(f"barnabas: cannot run {command[0]}: {error}\n".encode(), file, around.echo)
-            return Ended(CANNOT_START, time.monotonic() - began)
+        process = subprocess.Popen(
+            [*(_BACKGROUND if background else ()), *_SUBREAPER, str(TERM_PATIENCE_S), *command],
+            cwd=around.root,
+            env=dict(around.environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
         copier = threading.Thread(target=_copy, args=(process, file, around.echo), daemon=True)
         try:
             copier.start()
             timed_out, stopped = _wait(process, began + limit_s, stop)
+            end(process)
         except StoppedError:
-            end_group(process, first=signal.SIGINT)
-            copier.join(TERM_PATIENCE_S)
+            end(process, first=signal.SIGINT)
             raise
-        # Also what a suite that is over has left running: it would disturb the next.
-        end_group(process)
-        copier.join(TERM_PATIENCE_S)
+        finally:
+            copier.join(TERM_PATIENCE_S)
     return Ended(process.returncode, time.monotonic() - began, timed_out, stopped)
 
 
@@ -146,45 +143,25 @@ def _show(chunk: bytes, log: BinaryIO, echo: BinaryIO | None) -> None:
             target.flush()
 
 
-def end_group(process: subprocess.Popen[bytes], first: int = signal.SIGTERM) -> None:
-    """End a process and all of its group: `first`, SIGTERM, SIGKILL, each with its time.
+def end(process: subprocess.Popen[bytes], first: int = signal.SIGTERM) -> None:
+    """End a command and all that it has started: `first`, SIGTERM, SIGKILL, each with its time.
 
-    A signal to the runner meanwhile begins the next step, and is raised when the group has ended.
+    A signal to the runner meanwhile begins the next step, and is raised when all has ended.
     """
     signalled = None
     steps = [(first, INTERRUPT_PATIENCE_S)] if first != signal.SIGTERM else []
-    steps += [(signal.SIGTERM, TERM_PATIENCE_S), (signal.SIGKILL, TERM_PATIENCE_S)]
+    # A command that ends by SIGTERM may leave others, which are given as long again.
+    steps += [(signal.SIGTERM, 2 * TERM_PATIENCE_S), (signal.SIGQUIT, TERM_PATIENCE_S)]
     for number, patience_s in steps:
-        if not _lives(process):
-            break
         try:
-            os.killpg(process.pid, number)
-            _await_end(process, patience_s)
-        except ProcessLookupError:
-            break
+            if process.poll() is None:
+                process.send_signal(number)
+                process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            continue
         except StoppedError as stopped:
             signalled = stopped
+    process.kill()
     process.wait()
     if signalled is not None:
         raise signalled
-
-
-def _await_end(process: subprocess.Popen[bytes], patience_s: float) -> None:
-    give_up_at = time.monotonic() + patience_s
-    while _lives(process) and time.monotonic() < give_up_at:
-        time.sleep(_TICK_S)
-
-
-def _lives(process: subprocess.Popen[bytes]) -> bool:
-    """Whether the process or another of its group runs; zombies of others do not count."""
-    if process.poll() is None:
-        return True
-    for other in psutil.process_iter(["status"]):
-        try:
-            if os.getpgid(other.pid) != process.pid:
-                continue
-        except (ProcessLookupError, PermissionError):
-            continue
-        if other.info["status"] != psutil.STATUS_ZOMBIE:
-            return True
-    return False

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import io
 import os
+import subprocess
 import threading
 from pathlib import Path
+from textwrap import dedent
 
 import psutil
 import pytest
 
 from tests.tools.testrun.project import python
-from tools.testrun.processes import CANNOT_START, Surroundings, run
+from tests.waiting import wait_for
+from tools.testrun import processes
+from tools.testrun.processes import Surroundings, run
+from tools.testrun.subreaper import CANNOT_START
 
 
 @pytest.fixture
@@ -101,6 +106,45 @@ def test_what_a_command_leaves_behind_ends_with_it(tmp_path: Path, around: Surro
     ended = run(python(program), around, tmp_path / "log", limit_s=60)
     assert (ended.status, ended.timed_out) == (0, False)
     assert not runs((tmp_path / "log").read_text())
+
+
+DETACHED = """
+    import signal, subprocess, sys
+    parent = (
+        "import signal, subprocess, sys;"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN);"
+        "command = [sys.executable, '-c', 'import signal; signal.pause()'];"
+        "print(subprocess.Popen(command, start_new_session=True).pid)"
+    )
+    subprocess.run([sys.executable, "-c", parent], start_new_session=True, check=True)
+"""
+
+
+@pytest.mark.parametrize("hangs", [True, False])
+def test_what_is_in_a_session_of_its_own_ends_too(
+    tmp_path: Path, around: Surroundings, monkeypatch: pytest.MonkeyPatch, hangs: bool
+) -> None:
+    """A suite that is cut off, or forgets it, leaves no daemon; that of others stays."""
+    monkeypatch.setattr(processes, "TERM_PATIENCE_S", 1.0)
+    log, stop = tmp_path / "log", threading.Event()
+
+    def pids() -> list[str]:
+        return log.read_text().split() if log.exists() else []
+
+    def stop_when_started() -> None:
+        wait_for("the daemon", pids)
+        stop.set()
+
+    watcher = threading.Thread(target=stop_when_started)
+    program = dedent(DETACHED) + ("signal.pause()" if hangs else "")
+    with subprocess.Popen(python("input()"), stdin=subprocess.PIPE) as other:
+        watcher.start()
+        ended = run(python(program), around, log, limit_s=600, stop=stop if hangs else None)
+        watcher.join()
+        assert ended.stopped is hangs
+        assert [runs(each) for each in pids()] == [False]
+        assert other.poll() is None
+        other.kill()
 
 
 def test_a_command_can_be_stopped(tmp_path: Path, around: Surroundings) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from barnabas_kafka.certificates import KeyPair, create_authority, issue
 from e2e import images, users
 from e2e.cluster import Cluster
 from e2e.leaks import leaks, secret_values
@@ -68,6 +70,17 @@ except TimeoutError:
 except OSError:
     print("refused")
 """
+# In a pod: the certificate that a client is shown and verifies by these authorities.
+SHOWN: Final = """
+import json, socket, ssl, sys
+given, limit_s = json.load(sys.stdin), float(sys.argv[1])
+context = ssl.create_default_context(cadata=given["trusted"])
+with socket.create_connection((given["host"], given["port"]), timeout=limit_s) as plain:
+    with context.wrap_socket(plain, server_hostname=given["host"]) as it:
+        print(ssl.DER_cert_to_PEM_cert(it.getpeercert(binary_form=True)))
+"""
+LISTENER_SECRET: Final = "vault-public"
+BOOTSTRAP: Final = f"vault-bootstrap.{MAIN}.svc"
 LEVEL: Final = "pod-security.kubernetes.io/enforce"
 
 
@@ -77,16 +90,41 @@ def vault(operator: Cluster) -> Iterator[Cluster]:
     operator.kubectl("label", "namespace", MAIN, f"{LEVEL}=restricted", "--overwrite")
     pod = (FIXTURES / "client.yaml").read_text("utf-8").replace("name: client", f"name: {POD}", 1)
     pod = pod.replace("CLIENT_IMAGE", images.name("broker"))
+    certify(operator, new_authority())
     operator.kubectl("apply", "-n", MAIN, "-f", str(FILE))
     operator.kubectl("apply", "-n", MAIN, "-f", "-", stdin=pod)
     for resource in (*RESOURCES, f"pod/{POD}"):
         operator.wait_ready(resource, namespace=MAIN, within=RUN)
     yield operator
-    operator.delete_objects("-n", MAIN, f"pod/{POD}")
+    operator.delete_objects("-n", MAIN, f"pod/{POD}", f"secret/{LISTENER_SECRET}")
     operator.delete_objects("-n", MAIN, "-f", str(FILE), "--ignore-not-found")
     operator.wait_gone("pods", namespace=MAIN, selector="app.kubernetes.io/instance=vault")
     operator.kubectl("delete", "pvc", "-n", MAIN, "-l", "barnabas.io/cluster=vault")
     operator.kubectl("label", "namespace", MAIN, f"{LEVEL}-")
+
+
+def new_authority() -> KeyPair:
+    """An authority that is not the cluster's."""
+    return create_authority("corporate", now=datetime.now(UTC), days=2)
+
+
+def certify(cluster: Cluster, authority: KeyPair) -> str:
+    """Give the listener `public` another certificate; returns it."""
+    hosts = (BOOTSTRAP, f"*.vault-broker-nodes.{MAIN}.svc")
+    pair = issue(
+        authority, BOOTSTRAP, hosts=hosts, now=datetime.now(UTC), validity=timedelta(days=1)
+    )
+    body = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": LISTENER_SECRET},
+        "stringData": {
+            "tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": authority.certificate,
+        },
+    }  # fmt: skip
+    apply = ("apply", "--server-side", "-n", MAIN, "-f", "-")
+    cluster.kubectl(*apply, stdin=json.dumps(body))
+    return pair.certificate
 
 
 def settings(cluster: Cluster, user: str) -> dict[str, Any]:
@@ -157,6 +195,33 @@ def test_zookeeper_is_reached_by_certificates_alone(vault: Cluster) -> None:
         command = ("python", "-c", UNKNOWN, host, port, str(seconds(ANSWER)))
         said = vault.kubectl("exec", "-n", MAIN, POD, "--", *command)
         assert said.strip() == "refused"
+
+
+def test_a_listener_shows_a_certificate_of_its_own(vault: Cluster) -> None:
+    """And the next one when its Secret changes, while the same process serves."""
+    found = vault.get("kafkacluster", "vault", namespace=MAIN) or {}
+    assert "listener-public" in {each["name"] for each in found["status"]["certificates"]}
+    assert "Stalled" not in {each["type"] for each in found["status"]["conditions"]}
+    before = vault.get("pod", "vault-broker-0", namespace=MAIN) or {}
+    authority = new_authority()
+    renewed = certify(vault, authority)
+    asked = {"host": BOOTSTRAP, "port": 9094, "trusted": authority.certificate}
+    vault.wait_for(
+        "the certificate of another authority",
+        lambda: in_pod(vault, SHOWN, asked),
+        until=lambda shown: shown == renewed.strip(),
+        namespaces=(MAIN,),
+        within=RUN,
+    )
+    now = vault.get("pod", "vault-broker-0", namespace=MAIN) or {}
+    assert now["metadata"]["uid"] == before["metadata"]["uid"]
+    assert [each["restartCount"] for each in now["status"]["containerStatuses"]] == [0]
+    clerk = settings(vault, "clerk")
+    shown = in_pod(vault, SHOWN, {**asked, "port": 9093, "trusted": clerk["ssl.ca.pem"]})
+    assert shown != renewed.strip()
+    public = clerk["bootstrap.servers"].replace(":9093", ":9094")
+    trust = {"bootstrap.servers": public, "ssl.ca.pem": authority.certificate}
+    assert produce(vault, {**clerk, **trust}) == "sent"
 
 
 def apply_pipeline(cluster: Cluster, **spec: Any) -> None:

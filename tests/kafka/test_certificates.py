@@ -5,18 +5,32 @@ from __future__ import annotations
 import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import NameOID
 
 from barnabas_kafka.certificates import (
     CertificateError,
     KeyPair,
     check_authority,
     create_authority,
+    is_named,
     issue,
     pair_of,
     pkcs12,
     read_certificate,
+    server_identity,
     split_bundle,
 )
 
@@ -139,3 +153,114 @@ def test_what_a_bundle_has(authority: KeyPair) -> None:
     assert pair_of(other.key + bundle) == KeyPair(certificate=bundle, key=other.key)
     assert pair_of(bundle) is None
     assert pair_of(other.key) is None
+
+
+# --- what a server shows --------------------------------------------------------------------------
+
+
+CA = x509.BasicConstraints(ca=True, path_length=None)
+
+
+def _signed_by(signer: KeyPair | None, name: str, *, key: Any = None, **extensions: Any) -> KeyPair:
+    """A certificate with these extensions, which an authority of our own would not issue."""
+    key = key or ec.generate_private_key(ec.SECP256R1())
+    private, issuer = key, x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    if signer is not None:
+        private = load_pem_private_key(signer.key.encode(), None)
+        issuer = x509.load_pem_x509_certificate(signer.certificate.encode()).subject
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(NOW)
+        .not_valid_after(NOW + YEAR)
+    )
+    for extension in extensions.values():
+        builder = builder.add_extension(extension, critical=False)
+    found = builder.sign(private, hashes.SHA256())
+    text = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
+    return KeyPair(certificate=found.public_bytes(Encoding.PEM).decode(), key=text.decode())
+
+
+def test_a_server_shows_its_chain_and_its_key_in_the_form_that_brokers_read(
+    tmp_path: Path,
+) -> None:
+    """A client that trusts the root alone verifies it; the key may be as `openssl` wrote it."""
+    authority = _signed_by(None, "root", ca=CA)
+    between = _signed_by(authority, "intermediate", ca=CA)
+    hosts = x509.SubjectAlternativeName([x509.DNSName("kafka.example")])
+    leaf = _signed_by(
+        between, "kafka", key=rsa.generate_private_key(public_exponent=65537, key_size=2048),
+        hosts=hosts,
+    )  # fmt: skip
+    assert "BEGIN RSA PRIVATE KEY" in leaf.key
+    chain = leaf.certificate + "a remark\n" + between.certificate
+    found = server_identity(chain, leaf.key, authorities=authority.certificate, now=NOW)
+    assert found.pair.certificate == leaf.certificate + between.certificate
+    assert "BEGIN PRIVATE KEY" in found.pair.key
+    assert found.authorities == authority.certificate
+    ours, theirs = ssl.MemoryBIO(), ssl.MemoryBIO()
+    path = tmp_path / "server.pem"
+    path.write_text(found.pair.key + found.pair.certificate)
+    offered = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    offered.load_cert_chain(path)
+    context = ssl.create_default_context(cadata=found.authorities)
+    client = context.wrap_bio(ours, theirs, server_hostname="kafka.example")
+    peer = offered.wrap_bio(theirs, ours, server_side=True)
+    for end in (client, peer, client, peer):
+        try:
+            end.do_handshake()
+        except ssl.SSLWantReadError:
+            continue
+    assert client.getpeercert()
+    # Without them nothing is known of a public authority; a root in the chain is one.
+    assert server_identity(chain, leaf.key, now=NOW).authorities == ""
+    whole = chain + authority.certificate
+    assert server_identity(whole, leaf.key, now=NOW).authorities == authority.certificate
+
+
+def test_what_a_server_cannot_show_is_refused_by_what_is_wrong(authority: KeyPair) -> None:
+    """A broker would not start with it, or clients refuse it."""
+    leaf = issue(authority, "kafka", hosts=["h"], now=NOW, validity=YEAR)
+    client = issue(authority, "alice", now=NOW, validity=YEAR)
+    weak = _signed_by(
+        authority, "weak", key=rsa.generate_private_key(public_exponent=65537, key_size=1024)
+    )
+    other = create_authority("other", now=NOW, days=400)
+    locked = load_pem_private_key(leaf.key.encode(), None).private_bytes(
+        Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")
+    )
+    cases: list[tuple[str, str, str, str]] = [
+        (
+            "the key is not that of the first",
+            authority.certificate + leaf.certificate,
+            leaf.key,
+            "",
+        ),
+        ("usage of the certificate is not for servers", client.certificate, client.key, ""),
+        ("the key of CN=weak is RSA of less than 2048", weak.certificate, weak.key, ""),
+        ("have the certificate of", leaf.certificate, leaf.key, other.certificate),
+        ("the authorities cannot be read", leaf.certificate, leaf.key, "none"),
+        ("no private key in PEM without a password", leaf.certificate, locked.decode(), ""),
+        ("no PEM of X.509", "none", leaf.key, ""),
+    ]
+    for text, chain, key, authorities in cases:
+        with pytest.raises(CertificateError, match=text):
+            server_identity(chain, key, authorities=authorities, now=NOW)
+    for moment, text in ((NOW + 2 * YEAR, "expired at"), (NOW - YEAR, "not valid before")):
+        with pytest.raises(CertificateError, match=text):
+            server_identity(leaf.certificate, leaf.key, now=moment)
+
+
+@pytest.mark.parametrize(
+    ("host", "named"),
+    [
+        ("kafka.example", True), ("B0.kafka.example", True), ("a.b.kafka.example", False),
+        ("[::1]", True), ("10.0.0.1", False), ("example", False),
+    ],
+)  # fmt: skip
+def test_a_star_in_a_certificate_is_one_label(host: str, named: bool) -> None:
+    """As clients compare names (RFC 6125)."""
+    assert is_named(host, {"Kafka.example", "*.kafka.example", "::1"}) is named

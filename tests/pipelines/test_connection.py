@@ -66,6 +66,13 @@ def test_a_user_with_a_certificate(tmp_path: Path) -> None:
     assert not [name for name in found if name.startswith("sasl.")]
 
 
+def test_without_an_authority_java_trusts_its_own(tmp_path: Path) -> None:
+    """The certificate of the user's listener is of a public one."""
+    found = write(tmp_path, {key: TLS[key] for key in TLS if key != "ca.crt"}).properties()
+    assert not [name for name in found if name.startswith("ssl.truststore")]
+    assert found["ssl.keystore.type"] == "PEM"
+
+
 def test_given_addresses_come_before_those_of_the_secret(tmp_path: Path) -> None:
     """Such as those of a tunnel."""
     user = write(tmp_path, SCRAM)
@@ -93,7 +100,7 @@ def test_a_change_of_what_is_read_is_another_version(tmp_path: Path) -> None:
     [
         ({}, "security.protocol: No such file or directory; --kafka-user needs the keys of a"),
         ({"security.protocol": "PLAINTEXT"}, "is 'PLAINTEXT', must be one of SASL_SSL"),
-        ({"security.protocol": "SSL"}, "ca.crt: No such file"),
+        ({"security.protocol": "SSL"}, "user.crt: No such file"),
         ({key: TLS[key] for key in TLS if key != "user.key"}, "user.key: No such file"),
     ],
 )

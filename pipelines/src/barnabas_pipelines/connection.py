@@ -58,7 +58,8 @@ class UserFiles:
         }
         if protocol.startswith("SASL"):
             found |= {MECHANISM: self._text(MECHANISM), LOGIN: self._reference(LOGIN)}
-        if protocol.endswith("SSL"):
+        # Without it the listener's certificate is of an authority that Java trusts.
+        if protocol.endswith("SSL") and (self.directory / TRUSTED).exists():
             trusted = self._reference(TRUSTED)
             found |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": trusted}
         if protocol == "SSL":

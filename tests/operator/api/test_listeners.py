@@ -55,3 +55,33 @@ def test_a_listener_that_asks_for_nothing_is_written_without_it() -> None:
     read = read_cluster(_with({"loadBalancerClass": "inside"})).body.spec.listeners
     assert "configuration" not in to_json(read[0])
     assert to_json(read[1])["configuration"]["loadBalancerClass"] == "inside"
+
+
+def _with_certificate(given: dict[str, Any]) -> dict[str, Any]:
+    secure = {"name": "secure", "port": 9094, "tls": {"brokerCertChainAndKey": given}}
+    return examples.cluster(listeners=[PLAIN, secure])
+
+
+def test_a_listener_names_the_secret_of_its_certificate() -> None:
+    """The keys are those of cert-manager; the Secret is one of those that are read."""
+    spec = read_cluster(_with_certificate({"secretName": "public"})).body.spec
+    own = spec.listeners[1].own_certificate
+    assert own is not None
+    assert (own.certificate, own.key) == ("tls.crt", "tls.key")
+    assert spec.listeners[0].own_certificate is None
+    assert spec.given_secrets == {"public"}
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({}, r"brokerCertChainAndKey.secretName: is missing"),
+        ({"secretName": "Public"}, r"secretName: is 'Public', must be a name of lower-case"),
+        ({"secretName": "a", "key": "../k"}, r"key: is '../k', must be a key of a Secret"),
+        ({"secretName": "a", "certficate": "c"}, r"certficate: is no field; did you mean cert"),
+    ],
+)
+def test_where_a_certificate_is_said_wrongly(given: dict[str, Any], problem: str) -> None:
+    """The error has the path."""
+    with pytest.raises(ResourceError, match=problem):
+        read_cluster(_with_certificate(given))

@@ -15,6 +15,7 @@ from tests.operator import examples
 from tests.operator.local import laptop
 
 Document = dict[str, Any]
+OWN_CERTIFICATE = {"brokerCertChainAndKey": {"secretName": "own"}}
 
 
 def _problems(*documents: Any, name: str | None = None) -> list[str]:
@@ -236,6 +237,10 @@ def test_names_of_users_become_names_of_directories() -> None:
         (
             {"certificates": {"clusterCa": {"secretName": "own"}}},
             "certificates.clusterCa: is a Secret of Kubernetes",
+        ),
+        (
+            {"listeners": [{**examples.SECURED_LISTENER, "tls": OWN_CERTIFICATE}]},
+            "listeners: scram: tls.brokerCertChainAndKey: is a Secret of Kubernetes",
         ),
         (
             {"certificates": {"clientsCa": {"secretName": "own"}}},

@@ -26,7 +26,9 @@ from barnabas_operator.plan.users import (
 from tests.operator import examples
 
 SHA_512, SHA_256 = "SCRAM-SHA-512", "SCRAM-SHA-256"
-ACCESS = Access(bootstrap_servers="h:1", mechanism=SHA_512, security_protocol="SASL_PLAINTEXT")
+ACCESS = Access(
+    bootstrap_servers="h:1", mechanism=SHA_512, security_protocol="SASL_PLAINTEXT", listener="s"
+)
 NOBODY = UserView(acls=frozenset())
 ENTRY = UserEntry(resource="billing", uid="u", credentials={SHA_512: 5000}, secret="1")
 WRITE = Acl(resource=AclResourceType.TOPIC, name="t", operation=AclOperation.WRITE)

@@ -49,6 +49,20 @@ def test_workload_of_the_quickstart() -> None:
     compare("broker-workload", broker_workload(cluster, image="barnabas-broker:1", node_ports={}))
 
 
+def test_a_listener_with_a_certificate_of_its_own() -> None:
+    """Golden: its key store is a file of its own, with the others' in the brokers' Secret."""
+    own = {"secretName": "public", "certificate": "chain.pem", "key": "key.pem"}
+    scram = {"type": "scram-sha-512"}
+    listeners = [
+        {"name": "secure", "port": 9092, "tls": {}, "authentication": scram},
+        {"name": "public", "port": 9094, "type": "loadbalancer", "authentication": scram,
+         "tls": {"brokerCertChainAndKey": own},
+         "configuration": {"advertisedHostTemplate": "b{broker}.kafka.example"}},
+    ]  # fmt: skip
+    cluster = read_cluster(examples.cluster(listeners=listeners, insecure=False))
+    compare("listener-certificate", broker_workload(cluster, image="i", node_ports={}))
+
+
 def test_no_external_service_without_nodeport_listener() -> None:
     """What nobody asked for is not opened to the outside."""
     listeners = [{"name": "plain", "port": 9092}]

@@ -22,6 +22,10 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 BEGIN: Final = "-----BEGIN CERTIFICATE-----"
 # Clocks of other machines may be behind: a certificate is valid a little before it is issued.
 BACKDATED: Final = timedelta(minutes=5)
+SHORTEST_RSA: Final = 2048
+_SERVER_USAGES: Final = frozenset(
+    (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE)
+)
 
 Signer = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 Extension = TypeVar("Extension", bound=x509.ExtensionType)
@@ -53,6 +57,15 @@ class CertificateView:
     not_before: datetime
     not_after: datetime
     sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerIdentity:
+    """What a server shows: its certificate with those between it and an authority, and its key."""
+
+    pair: KeyPair
+    # Of the authorities that clients have to trust, PEM; empty where none is known.
+    authorities: str
 
 
 def create_authority(
@@ -147,19 +160,54 @@ def check_authority(pair: KeyPair, *, now: datetime | None) -> None:
         raise CertificateError("the key usage of the certificate forbids to sign certificates")
     if pair.certificate.count(BEGIN) != 1:
         raise CertificateError("there must be one certificate: a root, without a chain")
-    try:
-        found.verify_directly_issued_by(found)
-    except (InvalidSignature, ValueError, TypeError) as error:
+    if not _signed(found, found):
         text = "the certificate is not signed by itself: clients trust it alone, without a chain"
-        raise CertificateError(text) from error
-    check_pair(pair)
-    if now is None:
-        return
-    if found.not_valid_before_utc > now:
-        text = f"the certificate is not valid before {found.not_valid_before_utc:%Y-%m-%dT%H:%M}"
         raise CertificateError(text)
-    if found.not_valid_after_utc <= now:
-        raise CertificateError(f"the certificate expired at {found.not_valid_after_utc:%Y-%m-%d}")
+    check_pair(pair)
+    if now is not None:
+        _check_dates(found, now)
+
+
+def server_identity(
+    chain: str, key: str, *, authorities: str = "", now: datetime
+) -> ServerIdentity:
+    """What a server can show and clients verify, in the form that servers read: the key PKCS#8.
+
+    The server's own certificate comes first in the chain. Without `authorities` the last one counts
+    as such if it is signed by itself. Raises CertificateError.
+    """
+    signer, found = _load(KeyPair(certificate=chain, key=key))
+    if signer.public_key() != found.public_key():
+        raise CertificateError("the key is not that of the first certificate")
+    usage = _extension(found, x509.ExtendedKeyUsage)
+    if usage is not None and not _SERVER_USAGES & set(usage):
+        raise CertificateError("the extended key usage of the certificate is not for servers")
+    _check_dates(found, now)
+    certificates = _parse_all(chain, "the certificate chain")
+    for each in certificates:
+        _check_strength(each)
+    trusted = _parse_all(authorities, "the authorities") if authorities.strip() else []
+    if trusted:
+        _check_leads_to(certificates, trusted)
+    elif _signed(certificates[-1], certificates[-1]):
+        trusted = certificates[-1:]
+    private = signer.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    return ServerIdentity(
+        pair=KeyPair(certificate="".join(map(_pem, certificates)), key=private.decode()),
+        authorities="".join(map(_pem, trusted)),
+    )
+
+
+def is_named(host: str, names: Collection[str]) -> bool:
+    """Whether the names of a certificate have a host; a `*` in one is any first label."""
+    host = host.strip("[]").lower()
+    _, dot, domain = host.partition(".")
+    known = {name.lower() for name in names}
+    return host in known or bool(dot and f"*.{domain}" in known)
 
 
 def normalized(pair: KeyPair) -> KeyPair:
@@ -185,6 +233,54 @@ def pkcs12(pair: KeyPair, *, name: str, password: str) -> bytes:
         None,
         serialization.BestAvailableEncryption(password.encode()),
     )
+
+
+def _check_dates(found: x509.Certificate, now: datetime) -> None:
+    if found.not_valid_before_utc > now:
+        text = f"the certificate is not valid before {found.not_valid_before_utc:%Y-%m-%dT%H:%M}"
+        raise CertificateError(text)
+    if found.not_valid_after_utc <= now:
+        raise CertificateError(f"the certificate expired at {found.not_valid_after_utc:%Y-%m-%d}")
+
+
+def _check_strength(found: x509.Certificate) -> None:
+    """What OpenSSL shows at its default security level; a signature by oneself proves nothing."""
+    name, key = found.subject.rfc4514_string(), found.public_key()
+    if isinstance(key, rsa.RSAPublicKey) and key.key_size < SHORTEST_RSA:
+        raise CertificateError(f"the key of {name} is RSA of less than {SHORTEST_RSA} bits")
+    try:
+        weak = isinstance(found.signature_hash_algorithm, hashes.SHA1 | hashes.MD5)
+    except UnsupportedAlgorithm:
+        weak = True
+    if weak and not _signed(found, found):
+        raise CertificateError(f"the signature of {name} is by an algorithm that is not secure")
+
+
+def _check_leads_to(chain: list[x509.Certificate], authorities: list[x509.Certificate]) -> None:
+    reached, others = chain[0], chain[1:]
+    while not any(reached == each or _signed(reached, each) for each in authorities):
+        above = next((each for each in others if _signed(reached, each)), None)
+        if above is None:
+            name = reached.issuer.rfc4514_string()
+            raise CertificateError(f"neither chain nor authorities have the certificate of {name}")
+        others.remove(above)
+        reached = above
+
+
+def _signed(found: x509.Certificate, above: x509.Certificate) -> bool:
+    """Whether a certificate was issued with the key of another one."""
+    try:
+        found.verify_directly_issued_by(above)
+    except (InvalidSignature, UnsupportedAlgorithm, ValueError, TypeError):
+        return False
+    return True
+
+
+def _parse_all(text: str, what: str) -> list[x509.Certificate]:
+    try:
+        return x509.load_pem_x509_certificates(text.encode())
+    except ValueError:
+        raise CertificateError(f"{what} cannot be read: PEM of X.509 is needed") from None
 
 
 def _subject(common_name: str, organization: str) -> x509.Name:

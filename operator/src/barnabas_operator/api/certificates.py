@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from barnabas_operator.api.amounts import parse_duration_ms
-from barnabas_operator.api.facts import DURATION, Between, Doc, Longest, Pattern
+from barnabas_operator.api.facts import DURATION, Between, Doc, Fewest, Longest, Pattern
+
+SECRET_NAME = Pattern("^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", "a name of lower-case letters and digits")
+SECRET_KEY = Pattern("^[-._a-zA-Z0-9]+$", "a key of a Secret: letters, digits, dashes, dots, _")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,9 +22,37 @@ class CertificateAuthority:
             "Secret in the cluster's namespace with a self-signed certificate and its key, as"
             " tls.crt and tls.key (what cert-manager writes), or ca.crt and ca.key."
         ),
-        Pattern("^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", "a name of lower-case letters and digits"),
+        SECRET_NAME,
         Longest(253),
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertificateChainAndKey:
+    """A certificate of your own with its key, in a Secret."""
+
+    secret_name: Annotated[
+        str,
+        Doc(
+            "Secret in the cluster's namespace, such as cert-manager writes. Its ca.crt, if it has"
+            " one, is what KafkaUsers of the listener trust beside the cluster's own authority."
+        ),
+        SECRET_NAME,
+        Fewest(1),
+        Longest(253),
+    ]
+    certificate: Annotated[
+        str,
+        Doc("Its key with the certificate chain, PEM: the brokers' own certificate first."),
+        SECRET_KEY,
+        Longest(253),
+    ] = "tls.crt"
+    key: Annotated[
+        str,
+        Doc("Its key with the private key, PEM without a password: RSA or of an elliptic curve."),
+        SECRET_KEY,
+        Longest(253),
+    ] = "tls.key"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

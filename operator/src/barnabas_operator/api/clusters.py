@@ -8,7 +8,11 @@ from enum import StrEnum
 from typing import Annotated, ClassVar, Final
 
 from barnabas_operator.api.authentication import AuthenticationType
-from barnabas_operator.api.certificates import Certificates, CertificateStatus
+from barnabas_operator.api.certificates import (
+    CertificateChainAndKey,
+    Certificates,
+    CertificateStatus,
+)
 from barnabas_operator.api.conditions import Condition, HeldGeneration
 from barnabas_operator.api.facts import (
     Between,
@@ -92,7 +96,12 @@ class ListenerAuthentication:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerTls:
-    """Connections are encrypted, with a certificate of the cluster's own CA."""
+    """Connections are encrypted, with a certificate of the cluster's own CA or one of your own."""
+
+    broker_cert_chain_and_key: Annotated[
+        CertificateChainAndKey | None,
+        Doc("A certificate of your own; that of the cluster's CA if absent."),
+    ] = None
 
 
 # Fields of `configuration` and the types that read them.
@@ -204,6 +213,11 @@ class Listener:
         if self.tls is not None:
             return "SASL_SSL" if by_sasl else "SSL"
         return "SASL_PLAINTEXT" if by_sasl else "PLAINTEXT"
+
+    @property
+    def own_certificate(self) -> CertificateChainAndKey | None:
+        """The certificate that it shows instead of the cluster's."""
+        return self.tls.broker_cert_chain_and_key if self.tls is not None else None
 
     @property
     def is_plain(self) -> bool:
@@ -543,6 +557,13 @@ class ClusterSpec:
     def needs_certificates(self) -> bool:
         """Whether brokers show certificates."""
         return any(each.tls is not None for each in self.all_listeners)
+
+    @property
+    def given_secrets(self) -> frozenset[str]:
+        """The names of the Secrets with certificates that are given."""
+        authorities = (self.certificates.cluster_ca, self.certificates.clients_ca)
+        given = (*authorities, *(each.own_certificate for each in self.listeners))
+        return frozenset(each.secret_name for each in given if each is not None)
 
     @property
     def authorizes(self) -> bool:

@@ -442,6 +442,11 @@ def _cluster_rules(cluster: KafkaCluster) -> Iterator[str]:
         if authority is not None:
             text = "is a Secret of Kubernetes; remove it: here a development authority issues"
             yield f"spec.certificates.{name}: {text}"
+    for each in spec.listeners:
+        if each.own_certificate is not None:
+            where = f"spec.listeners: {each.name}: tls.brokerCertChainAndKey"
+            text = "is a Secret of Kubernetes; remove it: here a development authority issues"
+            yield f"{where}: {text}"
     yield from _listener_rules(spec.listeners)
 
 

@@ -87,7 +87,7 @@ def reconcile(
             def attempt() -> tuple[UserPass, Mapping[str, Outcome]]:
                 work = UserPass(
                     cluster, managed, store, brokers,
-                    prepare=files.prepare, trusted=lambda: files.pki.trusted,
+                    prepare=files.prepare, trusted=lambda _: files.pki.trusted or None,
                 )  # fmt: skip
                 work.run()
                 return work, {each.meta.name: Outcome(*work.outcome(each)) for each in users}

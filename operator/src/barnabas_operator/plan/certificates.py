@@ -18,7 +18,7 @@ from barnabas_kafka.certificates import CertificateView, KeyPair
 # time: a cluster whose operator is away for weeks goes on.
 AUTHORITY_DAYS: Final = 3650
 AUTHORITY_RENEWAL: Final = timedelta(days=90)
-# A given authority is the user's to replace: the operator warns.
+# What is given is the user's to replace: the operator warns.
 EXPIRY_WARNING: Final = timedelta(days=30)
 # Of hosts that a certificate names though the cluster has them no longer: a broker whose pod is
 # replaced has no address for a while.
@@ -210,6 +210,12 @@ def issue_reason(
     if found.not_after < lasts and found.not_after - now <= third:
         return f"it expires at {found.not_after:%Y-%m-%dT%H:%M:%SZ}"
     return ""
+
+
+def expires_soon(found: CertificateView, now: datetime) -> bool:
+    """Whether a certificate that is the user's to renew should have been renewed by now."""
+    lasts = found.not_after - found.not_before
+    return found.not_after - now <= min(EXPIRY_WARNING, lasts / 6)
 
 
 def hosts_to_name(wanted: Collection[str], found: CertificateView | None) -> tuple[str, ...]:

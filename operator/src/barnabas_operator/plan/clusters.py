@@ -305,11 +305,13 @@ CHECKS: Final = (
     ),
     Check(
         name="certificates",
-        looks_at="the certificate authorities, the brokers' certificate and when they expire",
+        looks_at="the certificate authorities, what brokers and listeners show, and its expiry",
         run=check_certificates,
         reasons=(
             Reason.CERTIFICATE_AUTHORITY_INVALID,
+            Reason.LISTENER_CERTIFICATE_INVALID,
             Reason.CERTIFICATE_EXPIRES,
+            Reason.CERTIFICATE_LACKS_HOSTS,
             Reason.REFUSED,
         ),
     ),

@@ -161,7 +161,17 @@ class Reason(StrEnum):
     CERTIFICATE_EXPIRES = (
         "CertificateExpires",
         Severity.WARNING,
-        "The certificate of an authority that was given expires within thirty days.",
+        "A certificate that was given expires within thirty days, or the last sixth of its time.",
+    )
+    LISTENER_CERTIFICATE_INVALID = (
+        "ListenerCertificateInvalid",
+        Severity.STALLED,
+        "The Secret of a listener's own certificate cannot be used; what it shows stays as it is.",
+    )
+    CERTIFICATE_LACKS_HOSTS = (
+        "CertificateLacksHosts",
+        Severity.WARNING,
+        "A listener's own certificate does not name a host at which clients reach the listener.",
     )
     BROKERS_KEPT = (
         "BrokersKept",

@@ -60,7 +60,9 @@ class Access:
     bootstrap_servers: str
     mechanism: str
     security_protocol: str
-    # The certificates with which clients verify brokers, PEM; empty without TLS.
+    listener: str
+    # The certificates with which clients verify brokers, PEM. Empty without TLS, and where their
+    # systems have them.
     trusted: str = ""
     # False where addresses of brokers are missing, as of a pod that is being replaced.
     complete: bool = True
@@ -198,6 +200,7 @@ def access_of(user: User, cluster: Resource[KafkaCluster]) -> Access | Refusal |
         bootstrap_servers=servers,
         mechanism=wanted.mechanism,
         security_protocol=listener.security_protocol,
+        listener=listener.name,
         complete=inside or len(servers.split(",")) == cluster.body.spec.brokers.replicas,
     )
 

@@ -27,7 +27,7 @@ from barnabas_kafka.certificates import (
 )
 from barnabas_operator.api.certificates import CertificateAuthority, CertificateStatus
 from barnabas_operator.api.certificates import Certificates as CertificatesSpec
-from barnabas_operator.api.clusters import KafkaCluster
+from barnabas_operator.api.clusters import KafkaCluster, Listener
 from barnabas_operator.api.reading import Metadata, Resource
 from barnabas_operator.kube import CLUSTERS, SECRETS, USERS, Document, KubeError
 from barnabas_operator.names import (
@@ -53,6 +53,11 @@ from barnabas_operator.plan.findings import Finding, Reason
 from barnabas_operator.plan.passwords import SecretView
 from barnabas_operator.reconcile.apply import short
 from barnabas_operator.reconcile.context import Context, Regarding
+from barnabas_operator.reconcile.listener_certificates import (
+    ListenerCertificates,
+    Shown,
+    listener_certificates,
+)
 from barnabas_operator.reconcile.lost_authorities import former_certificates, issuing_for
 from barnabas_operator.reconcile.ownership import (
     apply_as_read,
@@ -108,9 +113,18 @@ class CertificatesUnavailableError(Exception):
 
 
 def reconcile_certificates(
-    cluster: Resource[KafkaCluster], hosts: Collection[str], context: Context
+    cluster: Resource[KafkaCluster],
+    hosts: Collection[str],
+    context: Context,
+    *,
+    of_listeners: Mapping[str, Collection[str]],
+    in_use: Callable[[str], bool],
 ) -> Certificates:
-    """One pass; `hosts` are the names that brokers are reached by. Raises KubeError."""
+    """One pass. Raises KubeError.
+
+    `hosts` are the names that brokers are reached by, `of_listeners` those of each listener.
+    `in_use`: whether running brokers may read a file of their Secret.
+    """
     if not cluster.body.spec.needs_certificates:
         context.expiries(cluster.meta.namespace, cluster.meta.name, {})
         return Certificates()
@@ -118,11 +132,14 @@ def reconcile_certificates(
     # Of the two authorities, the one that can be used goes on: certificates expire.
     cluster_ca = work.attempt(lambda: work.authority("cluster-ca"))
     clients_ca = work.attempt(lambda: work.authority("clients-ca"))
+    listeners = cluster.body.spec.listeners
+    own = work.attempt(lambda: work.listeners(listeners, of_listeners, in_use))
+    own = own or ListenerCertificates()
     if cluster_ca is not None:
-        work.attempt(lambda: work.publish(cluster_ca))
+        work.attempt(lambda: work.publish(cluster_ca, own))
     secured = cluster.body.spec.secured
     token = work.attempt(work.admin_token) if secured else ""
-    work.attempt(lambda: work.broker(cluster_ca, clients_ca, hosts, token))
+    work.attempt(lambda: work.broker(cluster_ca, clients_ca, own, hosts, token))
     if secured and cluster_ca is not None:
         work.attempt(lambda: work.operator(cluster_ca))
     if cluster.body.zookeeper_tls and cluster_ca is not None:
@@ -228,10 +245,36 @@ class _Pass:
         text = SecretView.of(found).text(CLIENTS_TRUST if of_clients else TRUSTED)
         return former_certificates(text)
 
-    def publish(self, authority: Authority) -> None:
+    def listeners(
+        self,
+        listeners: Collection[Listener],
+        hosts: Mapping[str, Collection[str]],
+        in_use: Callable[[str], bool],
+    ) -> ListenerCertificates:
+        """The certificates that listeners bring; one that cannot be used gates nothing else."""
+
+        def get(name: str) -> Document | None:
+            try:
+                return self._get(name)
+            except CertificatesUnavailableError as error:
+                raise CertificateError(error.finding.message) from error
+
+        stores, trusted = map(self._own, (self.names.broker_tls, self.names.public_ca))
+        shown = Shown(
+            stores=SecretView.of(stores) if stores is not None else None,
+            trusted=SecretView.of(trusted) if trusted is not None else None,
+            in_use=in_use,
+        )
+        found = listener_certificates(listeners, shown, get=get, hosts=hosts, now=self._now)
+        self.findings += found.findings
+        self.expiries += found.expiries
+        return found
+
+    def publish(self, authority: Authority, own: ListenerCertificates) -> None:
         """What clients trust, in a Secret that has no key."""
         name = self.names.public_ca
-        body = secret(name, self._meta, {TRUSTED: authority.bundle}, annotations={})
+        data = {TRUSTED: authority.bundle, **own.trusted}
+        body = secret(name, self._meta, data, annotations={})
         self._apply(body, self._own(name), "what clients trust")
 
     def _lagging(self, name: str, authority: Authority) -> str:
@@ -353,11 +396,12 @@ class _Pass:
         self,
         cluster_ca: Authority | None,
         clients_ca: Authority | None,
+        own: ListenerCertificates,
         hosts: Collection[str],
         token: str | None = "",
     ) -> None:
-        """The certificate of all brokers, the authorities they trust, and in a secured cluster the
-        token.
+        """The certificate of all brokers, those of listeners, the authorities they trust, and in a
+        secured cluster the token.
 
         Of an authority or a token that cannot be used they keep what they have of it.
         """
@@ -376,8 +420,12 @@ class _Pass:
             data[CLUSTER_TRUST] = cluster_ca.bundle
         if clients_ca is not None:
             data[CLIENTS_TRUST] = clients_ca.bundle
+        data |= {key: text or data[KEY_STORE] for key, text in own.stores.items()}
         body = secret(name, self._meta, data, annotations={})
-        self._apply(body, found, f"certificate issued: {reason}" if reason else "trust")
+        notes = [f"certificate issued: {reason}"] if reason else []
+        changed = [key for key in own.stores if view is None or view.text(key) != data[key]]
+        notes += [f"{key} replaced" for key in sorted(changed)]
+        self._apply(body, found, "; ".join(notes) or "trust")
         if cluster_ca is None or pair is None:
             return
         not_after = read_certificate(pair.certificate).not_after

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from barnabas_kafka.certificates import is_named
 from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_operator.api.certificates import CertificateStatus
 from barnabas_operator.api.clusters import (
@@ -79,7 +80,13 @@ def reconcile_cluster(cluster: Cluster, context: Context, contradiction: str = "
         check_availability(snapshot_of(cluster, observed, context.images), draft)
         draft.find(Reason.INVALID_SPEC, refusal)
         return _write(cluster, observed, draft.findings, context)
-    certificates = reconcile_certificates(cluster, broker_hosts_of(cluster, observed), context)
+    certificates = reconcile_certificates(
+        cluster,
+        broker_hosts_of(cluster, observed),
+        context,
+        of_listeners=listener_hosts_of(cluster, observed),
+        in_use=lambda store: may_read(cluster, observed, store),
+    )
     observed = dataclasses.replace(observed, certificates=certificates.findings)
     if not (certificates.complete or _mounts_certificates(cluster, observed)):
         draft = Draft(findings=list(certificates.findings))
@@ -466,17 +473,41 @@ def _mounts_certificates(cluster: Cluster, observed: Observed) -> bool:
 
 def broker_hosts_of(cluster: Cluster, observed: Observed) -> set[str]:
     """The hosts by which clients reach the brokers, as far as they are known."""
+    own = broker_hosts(ClusterNames(cluster.meta.name, cluster.meta.namespace))
+    others = set().union(*listener_hosts_of(cluster, observed).values())
+    return own | {host for host in others if not is_named(host, own)}
+
+
+def listener_hosts_of(cluster: Cluster, observed: Observed) -> dict[str, set[str]]:
+    """The same by listener."""
     names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
-    found = broker_hosts(names)
-    for listener in cluster.body.spec.listeners:
-        if listener.type in routing.OWN_OBJECTS:
-            replicas = range(cluster.body.spec.brokers.replicas)
-            hosts = (routing.own_host(listener, n, names, observed.objects) for n in replicas)
-            found |= set(filter(None, hosts))
+    found = {}
     for each in listeners(cluster, observed):
         servers = filter(None, each.bootstrap_servers.split(","))
-        found |= {server.rpartition(":")[0].strip("[]") for server in servers}
+        found[each.name] = {server.rpartition(":")[0].strip("[]") for server in servers}
+    replicas = range(cluster.body.spec.brokers.replicas)
+    for listener in cluster.body.spec.listeners:
+        hosts: set[str | None] = set()
+        if listener.type is ListenerType.INTERNAL:
+            hosts = {names.broker_pod(f"{names.broker}-{n}") for n in replicas}
+        elif listener.type in routing.OWN_OBJECTS:
+            hosts = {routing.own_host(listener, n, names, observed.objects) for n in replicas}
+        found[listener.name] |= set(filter(None, hosts))
     return found
+
+
+def may_read(cluster: Cluster, observed: Observed, store: str) -> bool:
+    """Whether running brokers may read a key store: their settings name it, or did before."""
+    name = ClusterNames(cluster.meta.name, cluster.meta.namespace).broker
+    seen = observed.stateful_set(name)
+    if seen is None:
+        return False
+    if not seen.current or any(
+        pod.revision != seen.update_revision for pod in observed.pods["broker"]
+    ):
+        return True
+    data = observed.objects.get(("ConfigMap", name), {}).get("data") or {}
+    return store in data.get("server.properties", "")
 
 
 def listeners(cluster: Cluster, observed: Observed) -> tuple[ListenerStatus, ...]:

@@ -105,9 +105,9 @@ def _pass(
             return prepare_secret(user, lambda: prepare_certificate(user, access, cluster, context))
         return prepare_secret(user, lambda: prepare_password(user, access, context))
 
-    def trusted() -> str | Refusal:
+    def trusted(listener: str) -> str | Refusal | None:
         try:
-            return trusted_by_clients(cluster.meta, context)
+            return trusted_by_clients(cluster.meta, listener, context)
         except KubeError as error:
             if not error.refused:
                 raise

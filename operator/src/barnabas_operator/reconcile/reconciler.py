@@ -28,6 +28,7 @@ from barnabas_operator.kube import (
     CONFIG_MAPS,
     PIPELINES,
     PODS,
+    SECRETS,
     SERVICES,
     STATEFUL_SETS,
     TOPICS,
@@ -41,6 +42,7 @@ from barnabas_operator.names import CLUSTER, FIELD_MANAGER, MANAGED_BY
 from barnabas_operator.plan.findings import Reason
 from barnabas_operator.plan.ledger import Present
 from barnabas_operator.plan.namespaces import cluster_namespace_of
+from barnabas_operator.plan.passwords import SecretView
 from barnabas_operator.plan.user_ledger import PresentUsers
 from barnabas_operator.reconcile import kafka_users
 from barnabas_operator.reconcile.clusters import reconcile_cluster
@@ -217,12 +219,12 @@ def reconcile(key: Key, context: Context) -> Outcome:
         return Outcome(again_in=RESYNC_S)
     written: list[tuple[Condition, ...]] = []
     refusals: list[KubeError] = []
-    contradiction = ""
-    settled = False
+    contradiction, settled = "", False
     secrets: Mapping[tuple[str, str], str] = {}
     own = key.cluster, key.namespace
     present = Present.of_namespaces(documents, *own, lambda _: False)
     if cluster is not None:
+        secrets = given_versions(cluster, context)
         cluster, contradiction = as_recorded(cluster, context)
         context = replace(context, credentials=credentials_of(cluster, context))
         status = reconcile_cluster(cluster, context, contradiction)
@@ -248,7 +250,7 @@ def reconcile(key: Key, context: Context) -> Outcome:
             refusals,
         )
         written += [each.conditions for each in managed_users.statuses]
-        secrets = managed_users.secrets
+        secrets = {**secrets, **managed_users.secrets}
         settled = managed.settled and managed_users.settled and not pipelines.resources
         settled = settled and _is_settled(status.conditions)
     elif document is None:
@@ -266,6 +268,24 @@ def reconcile(key: Key, context: Context) -> Outcome:
         return Outcome(again_in=SOON_S)
     again_in = FIGURES_S if pipelines.resources else RESYNC_S
     return Outcome(again_in=again_in, settled=settled, secrets=secrets, topics=present.named)
+
+
+def given_versions(cluster: Resource[KafkaCluster], context: Context) -> dict[tuple[str, str], str]:
+    """The versions of the Secrets with certificates that a cluster is given; empty without one.
+
+    Read before they are used: what changes from then on is another version.
+    """
+    namespace = cluster.meta.namespace
+    found = {}
+    for name in cluster.body.spec.given_secrets:
+        try:
+            body = context.kube.get(SECRETS, namespace, name)
+        except KubeError as error:
+            if not error.refused:
+                raise
+            continue  # The check of certificates says so.
+        found[namespace, name] = SecretView.of(body).version if body else ""
+    return found
 
 
 def _attempt(part: Callable[[], Part], otherwise: Part, refusals: list[KubeError]) -> Part:

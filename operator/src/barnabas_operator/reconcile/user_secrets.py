@@ -22,7 +22,7 @@ from barnabas_operator.reconcile.context import Context, Regarding
 from barnabas_operator.reconcile.ownership import apply_as_read, controller, objection_to
 from barnabas_operator.reconcile.user_files import generate_password
 from barnabas_operator.reconcile.users import UserSecret
-from barnabas_operator.resources.certificates import TRUSTED
+from barnabas_operator.resources.certificates import TRUSTED, listener_trust
 from barnabas_operator.resources.user_secret import user_secret
 
 logger = logging.getLogger(__name__)
@@ -87,12 +87,22 @@ def prepare_password(
     )
 
 
-def trusted_by_clients(cluster: Metadata, context: Context) -> str:
-    """The certificates with which clients of a cluster verify brokers; empty if there are none."""
+def trusted_by_clients(cluster: Metadata, listener: str, context: Context) -> str | None:
+    """The certificates with which clients of a listener verify brokers.
+
+    None if there are none yet; empty where clients' systems have them. Of a listener with a
+    certificate of its own they are those of the cluster, too: it may show that at first.
+    """
     names = ClusterNames(cluster.name, cluster.namespace)
     found = context.kube.get(SECRETS, names.namespace, names.public_ca)
     ours = found is not None and (controller(found) or {}).get("uid") == cluster.uid
-    return SecretView.of(found).text(TRUSTED) if found is not None and ours else ""
+    view = SecretView.of(found) if found is not None and ours else None
+    if view is None or not view.text(TRUSTED):
+        return None
+    key = listener_trust(listener)
+    if key in view.data and not view.text(key):
+        return ""
+    return view.text(key) + view.text(TRUSTED)
 
 
 def _body(user: User, access: Access, password: Password) -> Document:

@@ -94,9 +94,13 @@ class UserPass:
         brokers: Brokers,
         *,
         prepare: Prepare,
-        trusted: Callable[[], str | Refusal],
+        trusted: Callable[[str], str | Refusal | None],
     ) -> None:
-        """`prepare` gives clients of a user what they need; `trusted` are the authorities, PEM."""
+        """`prepare` gives clients of a user what they need.
+
+        `trusted` are the authorities of a listener, PEM: None while there are none yet, empty where
+        clients have them already.
+        """
         self._cluster = cluster
         self._managed = managed
         self._store = store
@@ -108,7 +112,7 @@ class UserPass:
         self.secrets: dict[str, UserSecret] = {}
         self.versions: dict[tuple[str, str], str] = {}
         self.changed = False
-        self._trusted: str | Refusal | None = None
+        self._trusted: dict[str, str | Refusal | None] = {}
 
     @property
     def failed(self) -> bool:
@@ -157,15 +161,16 @@ class UserPass:
         self._alter_credentials(views)
 
     def _with_trust(self, access: Access) -> Access | Refusal | Waiting:
-        """The access with the certificates that clients trust, which are read once."""
-        if self._trusted is None:
-            self._trusted = self._read_trusted()
-        if isinstance(self._trusted, Refusal):
-            return self._trusted
-        if not self._trusted:
+        """The access with the certificates that clients trust, which are read once a listener."""
+        if access.listener not in self._trusted:
+            self._trusted[access.listener] = self._read_trusted(access.listener)
+        found = self._trusted[access.listener]
+        if isinstance(found, Refusal):
+            return found
+        if found is None:
             text = f"KafkaCluster {self._cluster.meta.name} has no certificate authority yet"
             return Waiting("WaitingForCluster", text)
-        return replace(access, trusted=self._trusted)
+        return replace(access, trusted=found)
 
     def _alter_quotas(self) -> None:
         changes = {name: self.plans[name].quotas for name in self.secrets}

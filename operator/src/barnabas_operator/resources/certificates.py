@@ -2,9 +2,12 @@
 
 <cluster>-cluster-ca, -clients-ca   tls.crt, tls.key: issues; ca.crt: all that are trusted;
                                     next.crt, next.key: issues after the next step
-<cluster>-cluster-ca-cert           ca.crt: what clients trust; no key
+<cluster>-cluster-ca-cert           ca.crt: what clients trust; no key. listener-<name>.crt: what
+                                    clients of a listener with a certificate of its own trust
+                                    beside; empty where that is what their systems trust
 <cluster>-broker-tls                broker.pem: key and certificate; cluster-ca.crt, clients-ca.crt;
-                                    in a secured cluster admin-token
+                                    in a secured cluster admin-token. listener-<name>.pem: key and
+                                    chain of a listener with a certificate of its own
 <cluster>-operator-tls              operator.pem: key and certificate; cluster-ca.crt (secured)
 <cluster>-zookeeper-tls             zookeeper.pem: key and certificate; cluster-ca.crt (secured)
 <cluster>-admin-token               token: what admin ports ask for (secured)
@@ -33,6 +36,7 @@ CLUSTER_TRUST: Final = "cluster-ca.crt"
 CLIENTS_TRUST: Final = "clients-ca.crt"
 OPERATOR_STORE: Final = "operator.pem"
 ZOOKEEPER_STORE: Final = "zookeeper.pem"
+LISTENER_PREFIX: Final = "listener-"
 # In the brokers' Secret, and in its own.
 ADMIN_TOKEN: Final = "admin-token"  # noqa: S105 - the key of it
 TOKEN: Final = "token"  # noqa: S105
@@ -50,6 +54,16 @@ def secret(
     body["metadata"]["ownerReferences"] = [owner_reference(owner, KIND)]
     body["data"] = {key: b64encode(text.encode()).decode() for key, text in data.items()}
     return body
+
+
+def listener_store(listener: str) -> str:
+    """In the brokers' Secret: what a listener with a certificate of its own shows."""
+    return f"{LISTENER_PREFIX}{listener}.pem"
+
+
+def listener_trust(listener: str) -> str:
+    """In the Secret for clients: what those of such a listener trust beside."""
+    return f"{LISTENER_PREFIX}{listener}.crt"
 
 
 def authority_annotations(*, since: str, rotation: str) -> dict[str, str]:

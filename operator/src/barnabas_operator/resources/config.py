@@ -36,6 +36,7 @@ from barnabas_operator.resources.certificates import (
     CLUSTER_TRUST,
     KEY_STORE,
     ZOOKEEPER_STORE,
+    listener_store,
 )
 
 # The user is the common name, in the characters that names of users have. Others, which a given
@@ -122,7 +123,8 @@ def tls_settings(listeners: Sequence[Listener], directory: str = BROKER_PATH) ->
             continue
         prefix = f"listener.name.{each.name}."
         settings[f"{prefix}ssl.keystore.type"] = "PEM"
-        settings[f"{prefix}ssl.keystore.location"] = f"{directory}/{KEY_STORE}"
+        store = listener_store(each.name) if each.own_certificate is not None else KEY_STORE
+        settings[f"{prefix}ssl.keystore.location"] = f"{directory}/{store}"
         if each.authentication and each.authentication.type is AuthenticationType.TLS:
             own = is_replication(each)
             trust = CLUSTER_TRUST if own else CLIENTS_TRUST

@@ -1,6 +1,7 @@
 """The Secret of a user with a client certificate: the pair, and properties of the common clients.
 
-user.crt, user.key, ca.crt    PEM: the certificate, its key, and the certificates to trust
+user.crt, user.key, ca.crt    PEM: the certificate, its key, and the certificates to trust (none
+                              where the listener's are trusted by the clients' systems)
 user.p12, user.password       certificate and key as PKCS#12, and its password
 client.properties, librdkafka.json, librdkafka.properties, spark.json, url
                               as in the Secret of a user with a password
@@ -49,28 +50,32 @@ def certificate_properties(
     bootstrap_servers: str,
     mount_path: str = MOUNT_PATH,
 ) -> dict[str, str]:
-    """The keys of the Secret but for PKCS#12, and their texts; `mount_path` has them as files."""
+    """The keys of the Secret but for PKCS#12, and their texts; `mount_path` has them as files.
+
+    Without `trusted` clients trust what their systems do.
+    """
     plain = {"bootstrap.servers": bootstrap_servers, "security.protocol": "SSL"}
     java = {
         **plain,
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.certificates": trusted,
         "ssl.keystore.type": "PEM",
         "ssl.keystore.certificate.chain": certificate,
         "ssl.keystore.key": key,
     }
-    inline = {"ssl.ca.pem": trusted, "ssl.certificate.pem": certificate, "ssl.key.pem": key}
+    inline = {"ssl.certificate.pem": certificate, "ssl.key.pem": key}
     files = {
         **plain,
-        "ssl.ca.location": f"{mount_path}/{TRUSTED}",
         "ssl.certificate.location": f"{mount_path}/{USER_CERTIFICATE}",
         "ssl.key.location": f"{mount_path}/{USER_KEY}",
     }
+    if trusted:
+        java |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": trusted}
+        inline["ssl.ca.pem"] = trusted
+        files["ssl.ca.location"] = f"{mount_path}/{TRUSTED}"
     query = {"security.protocol": "SSL", **inline}
     return {
         "username": username,
         **plain,
-        TRUSTED: trusted,
+        **({TRUSTED: trusted} if trusted else {}),
         USER_CERTIFICATE: certificate,
         USER_KEY: key,
         "client.properties": lines(java, escaped=True),

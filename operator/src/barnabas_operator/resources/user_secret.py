@@ -4,7 +4,8 @@ username, password, bootstrap.servers, security.protocol, sasl.mechanism, sasl.j
 client.properties      Java clients and Kafka's tools
 librdkafka.json        librdkafka, a JSON object
 librdkafka.properties  librdkafka; `kcat -F`; other files by their names below MOUNT_PATH
-ca.crt                 with TLS: the certificates to trust, PEM
+ca.crt                 with TLS: the certificates to trust, PEM; none where the listener's are
+                       trusted by the clients' systems
 spark.json             options of Spark's source and sink, a JSON object
 url                    user and password in an address, percent-encoded
 """

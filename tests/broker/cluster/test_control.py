@@ -7,7 +7,6 @@ import pytest
 
 from barnabas_broker.cluster.control import (
     FencingEpochs,
-    new_topics,
     with_leadership,
     with_metadata,
 )
@@ -177,11 +176,6 @@ def test_an_earlier_controller_and_an_earlier_registration_are_refused(
     """Later ones are obeyed: this broker may not know of its own registration yet."""
     epochs = FencingEpochs(controller_epoch=7, broker_epoch=102)
     assert epochs.refusal(controller_epoch, broker_epoch) is expected
-
-
-def test_settings_are_to_be_read_of_topics_that_are_not_known() -> None:
-    """Those of others are kept."""
-    assert new_topics(CLUSTER, ["t", "u"]) == ["u"]
 
 
 def test_a_topic_is_visible_to_clients_once_all_its_partitions_are_known() -> None:

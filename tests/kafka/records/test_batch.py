@@ -149,7 +149,7 @@ def test_stamp_changes_offset_and_epoch_only() -> None:
 def test_append_time_replaces_every_timestamp() -> None:
     """The stamp sets type, max timestamp and a right checksum; readers see only that time."""
     data = bytearray(_batch())
-    batch.stamp_append_time(data, 0, 1_800_000_000_000)
+    batch.stamp_timestamp(data, 0, TimestampType.APPEND, 1_800_000_000_000)
     header = batch.parse_header(data)
     batch.verify_crc(data, 0, header)
     assert header.timestamp_type is TimestampType.APPEND
@@ -160,7 +160,7 @@ def test_append_time_replaces_every_timestamp() -> None:
 def test_timestamp_type_can_be_taken_back() -> None:
     """Stamping create time clears the attribute again."""
     data = bytearray(_batch())
-    batch.stamp_append_time(data, 0, 5)
+    batch.stamp_timestamp(data, 0, TimestampType.APPEND, 5)
     batch.stamp_timestamp(data, 0, TimestampType.CREATE, CONTENT[-1][0])
     assert bytes(data) == _batch()
 

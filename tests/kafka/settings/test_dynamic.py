@@ -7,7 +7,6 @@ from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_kafka.settings.definitions import SettingError
 from barnabas_kafka.settings.dynamic import (
     Scope,
-    changes_between,
     validate_change,
     validate_changes,
 )
@@ -79,9 +78,3 @@ def test_changes_replace_those_of_the_same_scope() -> None:
     third = validate_changes(second, {}, scope=Scope.CLUSTER)
     assert third.cluster_wide == {}
     assert third.per_broker == {"log.segment.bytes": "50"}
-
-
-def test_what_a_change_changes() -> None:
-    """A running broker is told the values in effect, under every name they have."""
-    changed = DEFAULTS.with_dynamic({}, {"log.retention.ms": "5"})
-    assert changes_between(DEFAULTS, changed) == {"log.retention.ms": (604_800_000, 5)}

@@ -8,16 +8,14 @@ import pytest
 
 from barnabas_operator.api.reading import read_topic
 from barnabas_operator.plan.ledger import (
+    FORMAT,
     LedgerEntry,
     Present,
-    StoredLedger,
-    changed_shards,
     next_ledger,
     parse_former_ledger,
-    parse_shards,
 )
 from barnabas_operator.plan.orphans import orphans
-from barnabas_operator.plan.shards import SHARD_BYTES
+from barnabas_operator.plan.shards import SHARD_BYTES, Stored, change, parse
 from barnabas_operator.plan.topics import owners
 from tests.operator import examples
 
@@ -67,17 +65,17 @@ def test_a_topic_of_another_cluster_protects_none_of_its_name() -> None:
     assert orphans({"t": ENTRY}, Present.of([no_spec], CLUSTER)) == []
 
 
-def _stored(texts: dict[int, str], count: int) -> tuple[StoredLedger, dict[int, str]]:
+def _stored(texts: dict[int, str], count: int) -> tuple[Stored[LedgerEntry], dict[int, str]]:
     """A ledger of so many topics, and the texts of all its shards."""
     entries = {f"topic-{number:05}": ENTRY for number in range(count)}
-    stored, changed = changed_shards(parse_shards(texts), entries)
+    stored, changed = change(parse(texts, FORMAT), entries, FORMAT)
     return stored, {**texts, **changed}
 
 
 def test_a_ledger_is_read_as_it_was_written() -> None:
     """Lines that cannot be parsed stay in their shard as they are."""
     stored, texts = _stored({1: "newer\n"}, 5000)
-    assert parse_shards(texts) == stored
+    assert parse(texts, FORMAT) == stored
     assert len(stored.entries) == 5000
     assert stored.unparsed == {1: ("newer",)}
     assert texts[1].startswith("newer\n")
@@ -95,14 +93,14 @@ def test_a_change_is_a_write_of_the_shards_that_it_concerns() -> None:
     stored, texts = _stored({}, 10_000)
     last = max(texts)
     entries = dict(stored.entries)
-    assert changed_shards(stored, entries)[1] == {}
+    assert change(stored, entries, FORMAT)[1] == {}
     del entries["topic-00000"]
-    fewer, changed = changed_shards(stored, entries)
+    fewer, changed = change(stored, entries, FORMAT)
     assert list(changed) == [0]
     entries["topic-09999"] = LedgerEntry(resource="r", uid="u", topic_id="id")
-    assert list(changed_shards(fewer, entries)[1]) == [last]
+    assert list(change(fewer, entries, FORMAT)[1]) == [last]
     entries["another"] = ENTRY
-    assert list(changed_shards(fewer, entries)[1]) == sorted({0, last})
+    assert list(change(fewer, entries, FORMAT)[1]) == sorted({0, last})
 
 
 def test_the_ledger_of_an_earlier_version() -> None:
@@ -114,12 +112,12 @@ def test_the_ledger_of_an_earlier_version() -> None:
     }
     entries, lines = parse_former_ledger(data)
     assert entries == {"old": LedgerEntry(resource="old", uid="u")}
-    stored, texts = changed_shards(StoredLedger(), entries, lines)
-    assert parse_shards(texts) == stored
+    stored, texts = change(Stored[LedgerEntry](), entries, FORMAT, lines)
+    assert parse(texts, FORMAT) == stored
     assert stored.unparsed == {0: lines}
 
 
 @pytest.mark.parametrize("line", ["1", '{"topic": "t", "resource": ""}', '{"topic": "t"}'])
 def test_an_entry_without_resource_is_none(line: str) -> None:
     """It would protect nothing and be deleted at once."""
-    assert parse_shards({0: line}).entries == {}
+    assert parse({0: line}, FORMAT).entries == {}

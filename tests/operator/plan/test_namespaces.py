@@ -8,7 +8,7 @@ import pytest
 
 from barnabas_operator.api.reading import read_topic
 from barnabas_operator.api.storage import DeletionPolicy
-from barnabas_operator.plan.ledger import LedgerEntry, Present, changed_shards, parse_shards
+from barnabas_operator.plan.ledger import FORMAT, LedgerEntry, Present
 from barnabas_operator.plan.namespaces import (
     cluster_namespace_of,
     label_of,
@@ -17,6 +17,7 @@ from barnabas_operator.plan.namespaces import (
     parse_foreign,
 )
 from barnabas_operator.plan.orphans import orphans
+from barnabas_operator.plan.shards import change, parse
 from barnabas_operator.plan.topics import Topic, owners
 from tests.operator import examples
 
@@ -73,10 +74,10 @@ def test_only_the_clusters_namespace_takes_over() -> None:
 
 def test_the_ledger_has_the_namespace() -> None:
     """What is written is what is read."""
-    stored, texts = changed_shards(parse_shards({}), {"t": FOREIGN})
-    assert parse_shards(texts).entries == stored.entries == {"t": FOREIGN}
+    stored, texts = change(parse({}, FORMAT), {"t": FOREIGN}, FORMAT)
+    assert parse(texts, FORMAT).entries == stored.entries == {"t": FOREIGN}
     broken = texts[0].replace('"name": "t"', '"name": 5')
-    assert parse_shards({0: broken}).entries == {}
+    assert parse({0: broken}, FORMAT).entries == {}
     with pytest.raises(ValueError, match="must be texts"):
         parse_foreign({"namespace": "", "name": "t"})
 

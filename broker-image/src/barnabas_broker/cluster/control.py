@@ -8,7 +8,7 @@ older leader epoch is never taken.
 Settings of topics do not come from the controller; the caller has read them of those that are new.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
@@ -240,8 +240,3 @@ def _broker(received: UpdateMetadataBroker, image: MetadataImage) -> BrokerRegis
     if epoch == UNKNOWN_EPOCH and known is not None and known.endpoints == endpoints:
         epoch = known.epoch  # Apache's controllers do not say it.
     return BrokerRegistration(received.id, endpoints, received.rack, epoch, received.software)
-
-
-def new_topics(image: MetadataImage, names: Iterable[str]) -> list[str]:
-    """Those of the topics that an image does not have, whose settings are yet to be read."""
-    return [name for name in names if name not in image.topics]

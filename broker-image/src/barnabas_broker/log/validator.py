@@ -186,11 +186,6 @@ class ValidatedBatches:
     saved_bytes: int | None = 0
 
     @property
-    def shallow_offset_of_max_timestamp(self) -> int:
-        """The last offset of the batch with the largest timestamp: what a time index holds."""
-        return max(self.headers, key=lambda item: item[1].max_timestamp)[1].last_offset_delta
-
-    @property
     def is_transactional(self) -> bool:
         """Whether a batch belongs to a transaction."""
         for _, header in self.headers:  # noqa: SIM110 (a generator costs more than the loop)

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from barnabas_kafka.certificates import (
+    AUTHORITY_CERTIFICATE,
+    AUTHORITY_KEY,
     CertificateError,
     KeyPair,
     check_authority,
@@ -22,8 +24,6 @@ from barnabas_kafka.certificates import (
     issue,
 )
 
-CERTIFICATE: Final = "authority.pem"
-KEY: Final = "authority.key"
 AUTHORITY_DAYS: Final = 3650
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -35,7 +35,9 @@ class Authority:
     def __init__(self, directory: Path) -> None:
         """Read it; raises CertificateError where there is none."""
         self._directory = directory
-        self._pair = KeyPair(certificate=read_text(self.trust), key=read_text(directory / KEY))
+        self._pair = KeyPair(
+            certificate=read_text(self.trust), key=read_text(directory / AUTHORITY_KEY)
+        )
         try:
             check_authority(self._pair, now=None)
         except CertificateError as error:
@@ -46,14 +48,14 @@ class Authority:
         """Create one; raises CertificateError if the directory has one."""
         directory.mkdir(parents=True, exist_ok=True)
         pair = create_authority(name, now=dt.datetime.now(dt.UTC), days=AUTHORITY_DAYS)
-        write_new(directory / KEY, pair.key, private=True)
-        write_new(directory / CERTIFICATE, pair.certificate, private=False)
+        write_new(directory / AUTHORITY_KEY, pair.key, private=True)
+        write_new(directory / AUTHORITY_CERTIFICATE, pair.certificate, private=False)
         return cls(directory)
 
     @property
     def trust(self) -> Path:
         """The trust store."""
-        return self._directory / CERTIFICATE
+        return self._directory / AUTHORITY_CERTIFICATE
 
     def issue(
         self, name: str, hosts: Sequence[str], *, days: int, file: Path | None = None

@@ -20,6 +20,9 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_an
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 BEGIN: Final = "-----BEGIN CERTIFICATE-----"
+# The files of a development authority: what clients trust, and what signs.
+AUTHORITY_CERTIFICATE: Final = "authority.pem"
+AUTHORITY_KEY: Final = "authority.key"
 # Clocks of other machines may be behind: a certificate is valid a little before it is issued.
 BACKDATED: Final = timedelta(minutes=5)
 SHORTEST_RSA: Final = 2048

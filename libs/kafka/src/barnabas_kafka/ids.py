@@ -12,7 +12,6 @@ NO_OFFSET: Final = -1
 NO_EPOCH: Final = -1
 NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
-NO_SEQUENCE: Final = -1
 NO_TIMESTAMP: Final = -1
 NO_NODE: Final = -1
 """The broker id of a partition without leader, and of an unknown coordinator or controller."""

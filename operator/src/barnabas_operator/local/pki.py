@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Final
 
 from barnabas_kafka.certificates import (
+    AUTHORITY_CERTIFICATE,
+    AUTHORITY_KEY,
     CertificateError,
     KeyPair,
     check_authority,
@@ -44,9 +46,6 @@ from barnabas_operator.resources.certificates import (
     OPERATOR_STORE,
 )
 
-# As `barnabas pki` names them.
-CERTIFICATE: Final = "authority.pem"
-KEY: Final = "authority.key"
 HOSTS: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 TOKEN_BYTES: Final = 24
 
@@ -92,12 +91,12 @@ class Pki:
     @property
     def authority(self) -> KeyPair:
         """What signs; `ensure` has checked it."""
-        return KeyPair(certificate=self.trusted, key=self._read(KEY))
+        return KeyPair(certificate=self.trusted, key=self._read(AUTHORITY_KEY))
 
     @property
     def trusted(self) -> str:
         """What clients trust, PEM; empty if there is none."""
-        return self._read(CERTIFICATE)
+        return self._read(AUTHORITY_CERTIFICATE)
 
     @property
     def operator(self) -> ClientTls:
@@ -111,7 +110,7 @@ class Pki:
     def expiries(self) -> tuple[CertificateStatus, ...]:
         """When the certificates expire, as far as they can be read."""
         found = []
-        for name, file in (("cluster-ca", CERTIFICATE), ("broker", KEY_STORE)):
+        for name, file in (("cluster-ca", AUTHORITY_CERTIFICATE), ("broker", KEY_STORE)):
             try:
                 view = read_certificate(self._read(file))
             except CertificateError:
@@ -131,9 +130,9 @@ class Pki:
             else:
                 return self.authority
         created = create_authority(f"{cluster} development", now=now, days=AUTHORITY_DAYS)
-        self._write(CERTIFICATE, "")
-        self._write(KEY, created.key)
-        self._write(CERTIFICATE, created.certificate)
+        self._write(AUTHORITY_CERTIFICATE, "")
+        self._write(AUTHORITY_KEY, created.key)
+        self._write(AUTHORITY_CERTIFICATE, created.certificate)
         return created
 
     def _pair(self, store: str) -> KeyPair | None:

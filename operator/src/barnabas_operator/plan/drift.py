@@ -87,12 +87,6 @@ def compare(
     return Difference(warning=warning)
 
 
-def first_difference(wanted: Any, found: Any) -> str | None:
-    """The path of the first value that is wanted and not there; None if all are."""
-    path = next(differences(wanted, found), None)
-    return None if path is None else shown(path)
-
-
 def differences(wanted: Any, found: Any, path: Path = ()) -> Iterator[Path]:
     """The paths of values that are wanted and not there, in the form of `fieldsV1`."""
     if isinstance(wanted, Mapping) and isinstance(found, Mapping):

@@ -22,7 +22,7 @@ from typing import Any, Final
 from barnabas_operator.api.storage import DeletionPolicy
 from barnabas_operator.plan.namespaces import foreign_resource, origin_of, parse_foreign
 from barnabas_operator.plan.orphans import PresentResources
-from barnabas_operator.plan.shards import Format, Stored, change, parse
+from barnabas_operator.plan.shards import Format
 from barnabas_operator.plan.topics import Topic
 
 
@@ -44,7 +44,6 @@ class LedgerEntry:
 
 
 Ledger = Mapping[str, LedgerEntry]
-StoredLedger = Stored[LedgerEntry]
 
 
 class Present(PresentResources):
@@ -53,18 +52,6 @@ class Present(PresentResources):
     __slots__ = ()
 
     NAME_FIELD = "topicName"
-
-
-def parse_shards(shards: Mapping[int, str]) -> StoredLedger:
-    """The ledger of the texts of its shards, by their numbers."""
-    return parse(shards, FORMAT)
-
-
-def changed_shards(
-    stored: StoredLedger, entries: Ledger, unparsed: Sequence[str] = ()
-) -> tuple[StoredLedger, dict[int, str]]:
-    """See `shards.change`."""
-    return change(stored, entries, FORMAT, unparsed)
 
 
 def parse_former_ledger(data: Mapping[str, str]) -> tuple[Ledger, tuple[str, ...]]:

@@ -27,7 +27,7 @@ from barnabas_operator.api.users import (
 )
 from barnabas_operator.plan.namespaces import foreign_resource, parse_foreign
 from barnabas_operator.plan.orphans import PresentResources
-from barnabas_operator.plan.shards import Format, Stored
+from barnabas_operator.plan.shards import Format
 from barnabas_operator.plan.user_acls import Acl
 
 User = Resource[KafkaUser]
@@ -60,7 +60,6 @@ class UserEntry:
 
 
 UserLedger = Mapping[str, UserEntry]
-StoredUsers = Stored[UserEntry]
 
 
 class PresentUsers(PresentResources):

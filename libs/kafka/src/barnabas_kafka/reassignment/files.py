@@ -107,11 +107,6 @@ def read_elections(text: str) -> list[TopicPartition]:
     return list(found)
 
 
-def write_topics(topics: Iterable[str]) -> str:
-    """A topics-to-move file."""
-    return _written({"version": VERSION, "topics": [{"topic": name} for name in topics]})
-
-
 def write_reassignment(layout: Layout) -> str:
     """A reassignment file, on one line as Kafka's tool prints it, in the order of partitions."""
     entries = [
@@ -123,16 +118,7 @@ def write_reassignment(layout: Layout) -> str:
         }
         for tp, replicas in sorted(layout.items())
     ]
-    return _written({"version": VERSION, "partitions": entries})
-
-
-def write_elections(partitions: Iterable[TopicPartition]) -> str:
-    """An election file."""
-    entries = [{"topic": tp.topic, "partition": tp.partition} for tp in partitions]
-    return _written({"partitions": entries})
-
-
-def _written(document: object) -> str:
+    document = {"version": VERSION, "partitions": entries}
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
 

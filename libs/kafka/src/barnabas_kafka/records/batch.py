@@ -226,11 +226,6 @@ def stamp(
     _INT32.pack_into(buffer, position + LEADER_EPOCH_POSITION, leader_epoch)
 
 
-def stamp_append_time(buffer: bytearray | memoryview, position: int, timestamp_ms: int) -> None:
-    """Make the batch one of append time `timestamp_ms` and renew its checksum."""
-    stamp_timestamp(buffer, position, TimestampType.APPEND, timestamp_ms)
-
-
 def stamp_timestamp(
     buffer: bytearray | memoryview, position: int, kind: TimestampType, max_timestamp: int
 ) -> None:

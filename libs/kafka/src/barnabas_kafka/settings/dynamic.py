@@ -18,7 +18,6 @@ from typing import Any, Final
 from .broker import (
     ADVERTISED_LISTENERS,
     BACKGROUND_THREADS,
-    KEYS,
     LISTENER_SECURITY_PROTOCOL_MAP,
     LISTENERS,
     LOG_CLEANER_THREADS,
@@ -141,11 +140,6 @@ def _check_pool(key: Key[int], before: int, after: int) -> None:
     if after != before and not before // 2 <= after <= before * 2:
         allowed = f"may change from {before} to between {max(1, before // 2)} and {before * 2}"
         raise SettingError(key.name, str(after), allowed)
-
-
-def changes_between(old: BrokerSettings, new: BrokerSettings) -> dict[str, tuple[Any, Any]]:
-    """Settings whose value in effect differs, as (old, new): what a running broker must act on."""
-    return {name: (old[key], new[key]) for name, key in KEYS.items() if old[key] != new[key]}
 
 
 def _is_of_a_listener(name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 import socket
 import ssl
@@ -9,17 +10,20 @@ import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
 
 import pytest
 
 from barnabas_broker.security.admin_access import AdminAccess
 from barnabas_broker.security.stores import StoreError
+from barnabas_broker.server.metrics import http_thread
 from barnabas_broker.server.node.broker_server import BrokerServer
 from barnabas_broker.server.process.startup import StartupError
 from barnabas_kafka.settings.broker import BrokerSettings
 from tests.broker.server.running import running_node
-from tests.oracle.certificates import Certificate
+from tests.oracle.certificates import DAYS, Certificate
 from tests.waiting import ANSWER, seconds, wait_for
 
 TOKEN = "0123456789abcdef0123456789abcdef"
@@ -126,6 +130,34 @@ def test_certificates_in_place_of_a_token(secured: BrokerServer, tmp_path: Path)
     assert status(secured, trusting(tmp_path, "operator.pem")) == 200
     with pytest.raises((URLError, ConnectionError, ssl.SSLError)):
         status(secured, trusting(tmp_path, "stranger.pem"), f"Bearer {TOKEN}")
+
+
+def test_a_session_does_not_outlive_its_certificate_at_the_port(
+    secured: BrokerServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TLS 1.2 resumes a session by its id without verifying the client's certificate again."""
+    context = trusting(tmp_path, "operator.pem")
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    assert secured.admin is not None
+    address = urlsplit(secured.admin.url)
+    place = str(address.hostname), address.port or 0
+
+    def connected(session: ssl.SSLSession | None = None) -> ssl.SSLSocket:
+        plain = socket.create_connection(place, seconds(ANSWER))
+        return context.wrap_socket(plain, server_hostname=place[0], session=session)
+
+    def answer(tls: ssl.SSLSocket) -> bytes:
+        assert tls.session_reused
+        tls.sendall(b"GET /in-sync HTTP/1.0\r\n\r\n")
+        return tls.recv(100).split()[1]
+
+    with connected() as first:
+        with connected(first.session) as again:
+            assert answer(again) == b"200"
+        later_s = time.time() + dt.timedelta(days=DAYS).total_seconds()
+        monkeypatch.setattr(http_thread, "time", SimpleNamespace(time=lambda: later_s))
+        with connected(first.session) as late:
+            assert answer(late) == b"401"
 
 
 def test_old_versions_and_plain_text(secured: BrokerServer, tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ def _context(settings: BrokerSettings) -> ssl.SSLContext | None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # Sessions would outlive a change of which certificates are trusted.
+    # Tickets would outlive a change of which certificates are trusted; `resumed_sessions`.
     context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
     context.num_tickets = 0
     load_identity(

@@ -66,8 +66,7 @@ def listener_tls(settings: BrokerSettings, listener: str) -> ListenerTls:
     """
     of = _Of(settings, listener)
     context = _context(ssl.PROTOCOL_TLS_SERVER, of)
-    # Tickets would outlive a change of what a client's certificate must be. Sessions that TLS 1.2
-    # resumes by their ids are the context's, and gone with it.
+    # Tickets would outlive a change of what a client's certificate must be; `resumed_sessions`.
     context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
     context.num_tickets = 0
     context.verify_mode = CLIENT_AUTH[of(keys.SSL_CLIENT_AUTH)]

@@ -11,12 +11,15 @@ import asyncio
 import logging
 import socket
 import threading
+import time
 from collections.abc import Awaitable, Callable, Collection
 from http import HTTPStatus
 from http.client import HTTPException, parse_headers
 from io import BytesIO
 from ssl import SSLContext
 from typing import Final, NamedTuple, cast
+
+from barnabas_broker.security.resumed_sessions import outlives_certificate
 
 log = logging.getLogger(__name__)
 
@@ -204,7 +207,11 @@ def _bound(address: tuple[str, int]) -> socket.socket:
 def _certified(writer: asyncio.StreamWriter) -> bool:
     tls = writer.get_extra_info("ssl_object")
     # It is there only where the handshake has verified it.
-    return tls is not None and tls.getpeercert(binary_form=True) is not None
+    return (
+        tls is not None
+        and tls.getpeercert(binary_form=True) is not None
+        and not outlives_certificate(tls, time.time())
+    )
 
 
 async def _asked(reader: asyncio.StreamReader, *, certified: bool) -> Question | Answer:

@@ -6,9 +6,9 @@ import os
 import secrets
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from barnabas_broker.security.bearer_settings import (
     BearerSettings,
@@ -24,6 +24,7 @@ from barnabas_broker.security.listener_tls import (
 )
 from barnabas_broker.security.oauthbearer import Validate
 from barnabas_broker.security.principals import ANONYMOUS, Principal
+from barnabas_broker.security.resumed_sessions import outlives_certificate
 from barnabas_broker.security.sasl_settings import listener_sasl
 from barnabas_broker.security.scram import (
     ScramCredential,
@@ -109,15 +110,16 @@ class ListenerSecurity:
         """What to accept the next connection with; None for plaintext."""
         return None if self.tls is None else self.tls.context
 
+    def check_resumed(self, tls: ssl.SSLObject | None) -> None:
+        """Raise ValueError for a TLS session that has outlived its client's certificate."""
+        if tls is not None and outlives_certificate(tls, time.time()):
+            raise ValueError("its certificate has expired since its TLS session began")
+
     def certificate_principal(self, tls: ssl.SSLObject | None) -> Principal:
         """The principal of a client's certificate, ANONYMOUS without one. Raises ValueError."""
         der = None if tls is None else tls.getpeercert(binary_form=True)
-        if tls is None or der is None or self.tls is None:
+        if der is None or self.tls is None:
             return ANONYMOUS
-        # A session of TLS 1.2 that is resumed by its id brings the certificate that was verified
-        # when it began, up to two hours ago.
-        if tls.session_reused and _expires_s(tls) <= time.time():
-            raise ValueError("its certificate has expired since its TLS session began")
         principal = certificate_principal(der, self.tls.rules)
         if principal is None:
             raise ValueError("no rule of ssl.principal.mapping.rules matches its certificate")
@@ -247,9 +249,3 @@ class ListenerSecurity:
         if endpoint is not None:
             name = f"keys of OAUTHBEARER of {self._name}"
             self._fetching = background().keep(name, endpoint.follow)
-
-
-def _expires_s(tls: ssl.SSLObject) -> int:
-    """The end of the validity of the other side's certificate, in seconds of the epoch."""
-    shown: Mapping[str, Any] = tls.getpeercert() or {}
-    return ssl.cert_time_to_seconds(shown["notAfter"])

@@ -271,6 +271,7 @@ class Session(asyncio.BufferedProtocol):
         if security is None:
             return
         try:
+            security.check_resumed(tls)
             if security.sasl is not None:
                 self._authenticator = security.sasl.authenticator(self, dispatcher)
                 self._dispatcher = self._authenticator

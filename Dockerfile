@@ -5,7 +5,11 @@
 # system is read-only. Programs are process 1 themselves, or what stands there hands on SIGTERM: each handles it.
 # Nothing here needs BuildKit.
 
-FROM debian:trixie-slim AS python
+# A release names it by digest (docs/contributing/releasing.md). By its tag alone whatever a machine has is taken, as
+# one without a registry has it.
+ARG BASE=debian:trixie-slim
+
+FROM ${BASE} AS python
 RUN apt-get update -qq \
  && apt-get install -y -qq --no-install-recommends python3 \
  && rm -rf /var/lib/apt/lists/* /var/log/apt /var/log/dpkg.log \
@@ -50,7 +54,9 @@ RUN python -c "from barnabas_kafka.protocol import plain_commit, plain_fetch, pl
     assert all(module.COMPILED for module in compiled)"
 
 FROM python AS broker
-LABEL org.opencontainers.image.title="Barnabas broker" org.opencontainers.image.licenses=Apache-2.0
+LABEL org.opencontainers.image.title="Barnabas broker" \
+      org.opencontainers.image.description="A broker that speaks Kafka's protocol, and its commands" \
+      org.opencontainers.image.licenses=Apache-2.0
 COPY broker-image/rootfs/etc/barnabas /etc/barnabas
 COPY --from=broker-build /opt/barnabas /opt/barnabas
 RUN install -d -o 1001 -g 1001 /var/lib/barnabas
@@ -67,13 +73,15 @@ COPY operator/src operator/src
 RUN $UV_SYNC --package barnabas-operator
 
 FROM python AS operator
-LABEL org.opencontainers.image.title="Barnabas operator" org.opencontainers.image.licenses=Apache-2.0
+LABEL org.opencontainers.image.title="Barnabas operator" \
+      org.opencontainers.image.description="The operator of KafkaClusters, KafkaTopics, KafkaUsers and KafkaPipelines" \
+      org.opencontainers.image.licenses=Apache-2.0
 COPY --from=operator-build /opt/barnabas /opt/barnabas
 USER 1001:1001
 CMD ["python", "-m", "barnabas_operator"]
 
 # A Java of the modules that Spark and ZooKeeper use: 80 MB instead of 200.
-FROM debian:trixie-slim AS java-build
+FROM ${BASE} AS java-build
 RUN apt-get update -qq \
  && apt-get install -y -qq --no-install-recommends openjdk-21-jdk-headless \
  && rm -rf /var/lib/apt/lists/*
@@ -99,7 +107,9 @@ COPY zookeeper-image/jars.lock zookeeper-image/fetch_jars.py /build/
 RUN PYTHONPATH=/build python3 /build/fetch_jars.py /build/jars.lock /opt/zookeeper/lib
 
 FROM java AS zookeeper
-LABEL org.opencontainers.image.title="Apache ZooKeeper for Barnabas" org.opencontainers.image.licenses=Apache-2.0
+LABEL org.opencontainers.image.title="Apache ZooKeeper for Barnabas" \
+      org.opencontainers.image.description="Apache ZooKeeper with the entry point of an ensemble's members" \
+      org.opencontainers.image.licenses=Apache-2.0
 COPY --from=zookeeper-build /opt/zookeeper /opt/zookeeper
 COPY zookeeper-image/logback.xml zookeeper-image/java.security /opt/zookeeper/conf/
 COPY zookeeper-image/zookeeper_member.py /usr/local/bin/zookeeper-member
@@ -119,7 +129,9 @@ RUN $UV_SYNC --package barnabas-pipelines --extra spark \
  && python -m barnabas_pipelines jars --into /opt/barnabas/lib/python3.13/site-packages/pyspark/jars
 
 FROM java AS pipeline
-LABEL org.opencontainers.image.title="Barnabas pipelines on Apache Spark" org.opencontainers.image.licenses=Apache-2.0
+LABEL org.opencontainers.image.title="Barnabas pipelines on Apache Spark" \
+      org.opencontainers.image.description="Records of topics, exactly once, in files" \
+      org.opencontainers.image.licenses=Apache-2.0
 COPY --from=pipeline-build /opt/barnabas /opt/barnabas
 RUN install -d -o 1001 -g 1001 /data
 ENV HOME=/tmp

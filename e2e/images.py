@@ -1,16 +1,19 @@
 """Builds the images of the Dockerfile and prints their sizes: `make images`.
 
-`BARNABAS_REGISTRY` is put before their names, as in registry.example/kafka/barnabas-broker.
+`BARNABAS_REGISTRY` is put before their names, as in registry.example/kafka/barnabas-broker, and
+`BARNABAS_BASE_IMAGE` is what they are built on instead of the Dockerfile's base.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,6 +23,9 @@ from tests.waiting import RUN
 # In the order of the Dockerfile: docker's older builder makes all stages up to the target.
 TARGETS: Final = ("broker", "operator", "zookeeper", "pipeline")
 REGISTRY_VARIABLE: Final = "BARNABAS_REGISTRY"
+BASE_VARIABLE: Final = "BARNABAS_BASE_IMAGE"
+_BASE: Final = re.compile(r"^ARG BASE=(\S+)$", re.MULTILINE)
+NOTHING: Final[Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +54,34 @@ def names() -> tuple[str, ...]:
     return tuple(map(name, TARGETS))
 
 
-def build(target: str) -> Image:
-    """Build one image; docker's own words go to standard error where it fails."""
+def base() -> str:
+    """What the images are built on."""
+    (given,) = _BASE.findall((ROOT / "Dockerfile").read_text("utf-8"))
+    return os.environ.get(BASE_VARIABLE) or str(given)
+
+
+def build(target: str, *, on: str = "", labels: Mapping[str, str] = NOTHING) -> Image:
+    """Build one image; docker's own words go to standard error where it fails.
+
+    `on` is another base than that of the machine.
+    """
     began = time.monotonic()
-    command = ["docker", "build", "--quiet", "--target", target, "--tag", name(target), "."]
-    if repository := os.environ.get("BARNABAS_MAVEN_REPOSITORY"):
-        command[2:2] = ["--build-arg", f"BARNABAS_MAVEN_REPOSITORY={repository}"]
-    run(*command, within=2 * RUN)
+    run(*command(target, on=on or base(), labels=labels), within=2 * RUN)
     inspected = json.loads(run("docker", "image", "inspect", name(target)))
     return Image(name(target), int(inspected[0]["Size"]), time.monotonic() - began)
+
+
+def command(target: str, *, on: str, labels: Mapping[str, str] = NOTHING) -> list[str]:
+    """What builds an image."""
+    arguments = {"BASE": on}
+    if repository := os.environ.get("BARNABAS_MAVEN_REPOSITORY"):
+        arguments["BARNABAS_MAVEN_REPOSITORY"] = repository
+    pairs = [("--build-arg", f"{key}={value}") for key, value in arguments.items()]
+    pairs += [("--label", f"{key}={value}") for key, value in labels.items()]
+    options = [word for pair in pairs for word in pair]
+    return [
+        "docker", "build", "--quiet", *options, "--target", target, "--tag", name(target), ".",
+    ]  # fmt: skip
 
 
 def main() -> int:

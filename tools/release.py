@@ -1,7 +1,8 @@
 """`make release`: everything of a release into dist/, from this checkout; publishes nothing.
 
 Wheels and source distribution, SBOM, the gathered changelog, chart, manifests and, with `--images`,
-the images by id; then SHA256SUMS and release.json, which name all of it.
+the images by id, on a base by digest, with the file by which they are built for all platforms and
+pushed; then SHA256SUMS and release.json, which name all of it.
 docs/contributing/releasing.md says what a person does before and after.
 """
 
@@ -15,8 +16,9 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +32,11 @@ TOWNCRIER: Final = "towncrier==26.9.0"
 # As `CC`: the wheel is then the one for every machine.
 NO_COMPILER: Final = "no-compiler-here"
 CHUNK_BYTES: Final = 1 << 20
+PLATFORMS: Final = ("linux/amd64", "linux/arm64")
+# Attached to each image that is pushed: all that is in it, and how it was built.
+ATTESTATIONS: Final = ("type=sbom", "type=provenance,mode=max")
+BAKE_FILE: Final = "images.bake.json"
+OCI: Final = "org.opencontainers.image"
 
 
 class ReleaseError(Exception):
@@ -46,6 +53,8 @@ class Release:
     epoch: str
     files: dict[str, dict[str, Any]] = field(default_factory=dict)
     images: dict[str, str] = field(default_factory=dict)
+    # What they are built on, by digest; empty where this machine knows none.
+    base: str = ""
     missing: list[str] = field(default_factory=list)
 
 
@@ -148,14 +157,80 @@ def chart(release: Release) -> None:
 
 
 def container_images(release: Release) -> None:
-    """Build the images; by their ids, as a registry gives them digests of its own."""
-    run(sys.executable, "-m", "e2e.images")
-    from e2e import images
+    """Build the images; by their ids, as a registry gives them digests of its own.
 
-    for name in images.names():
+    The base is one that everybody can get: by the digest that its registry has for it.
+    """
+    from e2e import images
+    from e2e.commands import CommandError
+
+    base = images.base()
+    inspected = run("docker", "image", "inspect", "--format", "{{json .RepoDigests}}", base)
+    release.base = pinned(base, json.loads(inspected) or ())
+    if not release.base:
+        text = f"images on a base by digest: {base} has none here"
+        remedy = f"docker pull {base}, or name one with {images.BASE_VARIABLE}"
+        release.missing.append(f"{text}; {remedy}")
+    labels = image_labels(release)
+    for target in images.TARGETS:
+        try:
+            images.build(target, on=release.base or base, labels=labels)
+        except CommandError as error:
+            raise ReleaseError(str(error)) from error
+        name = images.name(target)
         release.images[name] = run(
             "docker", "image", "inspect", "--format", "{{.Id}}", name
         ).strip()
+    if release.base:
+        plan = bake(release, {target: images.name(target) for target in images.TARGETS})
+        (DIST / BAKE_FILE).write_text(json.dumps(plan, indent=2) + "\n", encoding="utf-8")
+
+
+def pinned(base: str, digests: Sequence[str]) -> str:
+    """An image with the digest that its registry has for it; empty where that is not known.
+
+    `digests` are those of the image that is here, each with the name that it has in a registry.
+    """
+    name, at, _ = base.partition("@")
+    if at:
+        return base
+    repository = name[: name.rfind(":")] if ":" in name.rpartition("/")[2] else name
+    for each in digests:
+        known, _, digest = each.partition("@")
+        if known == repository:
+            return f"{name}@{digest}"
+    return ""
+
+
+def image_labels(release: Release) -> dict[str, str]:
+    """What an image says of itself (OCI's annotations), beside what the Dockerfile says."""
+    name, _, digest = release.base.partition("@")
+    created = datetime.fromtimestamp(int(release.epoch), UTC)
+    labels = {
+        f"{OCI}.version": release.version,
+        f"{OCI}.revision": release.commit,
+        f"{OCI}.created": f"{created:%Y-%m-%dT%H:%M:%SZ}",
+    }
+    return labels | ({f"{OCI}.base.name": name, f"{OCI}.base.digest": digest} if digest else {})
+
+
+def bake(release: Release, names: Mapping[str, str]) -> dict[str, Any]:
+    """A file of `docker buildx bake`: the images of a release by target, for all platforms."""
+    target = {
+        "context": ".",
+        "dockerfile": "Dockerfile",
+        "platforms": list(PLATFORMS),
+        "labels": image_labels(release),
+        "attest": list(ATTESTATIONS),
+        # Of the times in an image, as BuildKit reads it.
+        "args": {"BASE": release.base, "SOURCE_DATE_EPOCH": release.epoch},
+    }
+    return {
+        "group": {"default": {"targets": list(names)}},
+        "target": {
+            each: {**target, "target": each, "tags": [name]} for each, name in names.items()
+        },
+    }
 
 
 def finish(release: Release, directory: Path) -> None:

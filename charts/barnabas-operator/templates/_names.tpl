@@ -15,6 +15,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "barnabas.image" -}}
 {{- $root := index . 0 -}}
 {{- with $root.Values.registry }}{{ . }}/{{ end }}barnabas-{{ index . 1 }}:{{ $root.Values.tag | default $root.Chart.AppVersion }}
+{{- with index $root.Values.digests (index . 1) }}@{{ . }}{{ end }}
 {{- end }}
 
 {{- /* What the operator may do where it watches. */ -}}

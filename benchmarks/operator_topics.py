@@ -14,7 +14,8 @@ import time
 from barnabas_operator.api.reading import read_cluster
 from barnabas_operator.kube import TOPICS
 from barnabas_operator.plan.ledger import Present
-from barnabas_operator.reconcile.kafka_topics import DeletionGuard, reconcile_topics_of
+from barnabas_operator.reconcile.kafka_topics import reconcile_topics_of
+from barnabas_operator.reconcile.orphans import DeletionGuard
 from barnabas_operator.reconcile.reading import read_named
 from barnabas_operator.reconcile.reconciler import READ_TOPIC, Key, reconcile
 from tests.operator import examples

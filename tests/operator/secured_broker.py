@@ -23,9 +23,9 @@ from barnabas_operator.plan.topics import CreateTopic
 from barnabas_operator.plan.user_ledger import PresentUsers
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.kafka_users import reconcile_users_of
+from barnabas_operator.reconcile.orphans import DeletionGuard
 from barnabas_operator.reconcile.reconciler import Key, reconcile
 from barnabas_operator.reconcile.security import credentials_of
-from barnabas_operator.reconcile.user_deletion import UserGuard
 from barnabas_operator.resources.brokers import broker_config
 from barnabas_operator.resources.certificates import BROKER_PATH
 from tests.operator import examples
@@ -139,7 +139,7 @@ class SecuredBroker:
             **document["status"], "initialized": True, "answering": True, "listeners": listeners,
         }  # fmt: skip
         users = self.kube.list(USERS, KEY.namespace)
-        guard = UserGuard(present=PresentUsers.of(users, KEY.cluster))
+        guard = DeletionGuard(present=PresentUsers.of(users, KEY.cluster))
         context = self._context(self.brokers)
         cluster = read_cluster({**document, "status": status})
         return reconcile_users_of(

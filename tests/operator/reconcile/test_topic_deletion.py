@@ -99,7 +99,7 @@ def test_nothing_is_deleted_while_a_resource_cannot_be_parsed(
     with caplog.at_level(logging.WARNING):
         reconcile(KEY, context_on(kube, brokers))
     assert brokers.steps == []
-    assert "KafkaTopic other cannot be parsed" in caplog.text
+    assert "while resources cannot be parsed: other" in caplog.text
     kube.put(examples.topic("other"))
     reconcile(KEY, context_on(kube, brokers))
     assert brokers.steps == ["delete packages"]

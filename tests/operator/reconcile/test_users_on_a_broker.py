@@ -23,7 +23,7 @@ from barnabas_operator.plan.user_acls import acls_of
 from barnabas_operator.plan.user_ledger import PresentUsers
 from barnabas_operator.plan.users import AclChange, CredentialChange, QuotaChange, UserView
 from barnabas_operator.reconcile.kafka_users import reconcile_users_of
-from barnabas_operator.reconcile.user_deletion import UserGuard
+from barnabas_operator.reconcile.orphans import DeletionGuard
 from barnabas_operator.resources.config import server_properties
 from tests.operator import examples
 from tests.operator.memory_kube import MemoryKube
@@ -63,7 +63,7 @@ class Users:
     def run_pass(self) -> bool:
         """One pass; whether it had nothing to do."""
         documents = self.kube.list(USERS, "default")
-        guard = UserGuard(present=PresentUsers.of(documents, "quickstart"))
+        guard = DeletionGuard(present=PresentUsers.of(documents, "quickstart"))
         context = context_on(self.kube, self.brokers)
         found = [read_user(each) for each in documents]
         return reconcile_users_of(self.cluster, found, guard, context).settled

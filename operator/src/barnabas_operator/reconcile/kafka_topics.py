@@ -18,25 +18,18 @@ from barnabas_operator.brokers import Brokers, BrokersError
 from barnabas_operator.kube import TOPICS, KubeError
 from barnabas_operator.plan.ledger import Ledger, Present, with_policies
 from barnabas_operator.plan.namespaces import label_of
-from barnabas_operator.plan.orphans import is_due, orphans, without_retained
+from barnabas_operator.plan.orphans import is_due, without_retained
 from barnabas_operator.plan.topics import CREATING, Topic, owners, topic_name
 from barnabas_operator.reconcile.clusters import connect
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.ledger import LedgerStore
-from barnabas_operator.reconcile.namespaces import exists, list_again
+from barnabas_operator.reconcile.namespaces import exists
+from barnabas_operator.reconcile.orphans import DeletionGuard, present_now
 from barnabas_operator.reconcile.status import write_statuses
 from barnabas_operator.reconcile.topic_deletion import delete_orphans
 from barnabas_operator.reconcile.topics import Outcome, reconcile_topics
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeletionGuard:
-    """What keeps topics from being deleted: what exists, and resources that cannot be parsed."""
-
-    present: Present
-    unparsed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +46,7 @@ class Managed:
 def reconcile_topics_of(
     cluster: Resource[KafkaCluster],
     topics: Sequence[Topic],
-    guard: DeletionGuard,
+    guard: DeletionGuard[Present],
     context: Context,
 ) -> Managed:
     """One pass over all KafkaTopics of a cluster and the ledger. Raises KubeError."""
@@ -102,37 +95,15 @@ def wait_for_cluster(topics: Sequence[Topic], context: Context) -> None:
 def _delete_orphans(
     cluster: Resource[KafkaCluster],
     ledger: Ledger,
-    guard: DeletionGuard,
+    guard: DeletionGuard[Present],
     brokers: Brokers,
     context: Context,
 ) -> Ledger:
     """Delete what is an orphan beyond doubt: by this pass, by a new list, by name. KubeError."""
-    namespace = cluster.meta.namespace
-    found = orphans(ledger, guard.present)
-    if not found:
+    found = present_now(TOPICS, cluster, ledger, guard, context)
+    if found is None:
         return ledger
-    if guard.unparsed:
-        kept, unparsed = ", ".join(found), ", ".join(guard.unparsed)
-        if context.warnings.is_new(f"topics {kept}: {unparsed}"):
-            logger.warning(
-                "%s/%s: topics %s are not deleted while KafkaTopic %s cannot be parsed;"
-                " upgrade the operator, or correct the resource",
-                namespace, cluster.meta.name, kept, unparsed,
-            )  # fmt: skip
-        return ledger
-    # What the pass began with may come from a cache; what is deleted is asked for directly.
-    doubtful = {name: ledger[name] for name in found}
-    try:
-        present = list_again(TOPICS, Present, cluster, doubtful, context)
-    except KubeError as error:
-        if error.status != 404:
-            raise
-        # Their definition is gone, or not served for a while: that proves no deletion.
-        kept = ", ".join(found)
-        if context.warnings.is_new(f"topics {kept}: {error}"):
-            text = "%s/%s: topics %s are not deleted: %s"
-            logger.warning(text, namespace, cluster.meta.name, kept, error)
-        return ledger
+    doubtful, present = found
     left = delete_orphans(
         doubtful,
         present,

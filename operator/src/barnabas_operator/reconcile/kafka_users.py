@@ -14,14 +14,15 @@ from barnabas_operator.brokers import Brokers, BrokersError
 from barnabas_operator.kube import KubeError
 from barnabas_operator.plan.orphans import is_due, without_retained
 from barnabas_operator.plan.topics import Refusal
-from barnabas_operator.plan.user_ledger import User, with_policies
+from barnabas_operator.plan.user_ledger import PresentUsers, User, with_policies
 from barnabas_operator.plan.users import Access, Waiting, owners
 from barnabas_operator.reconcile.clusters import connect
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.ledger import UserLedgerStore
+from barnabas_operator.reconcile.orphans import DeletionGuard
 from barnabas_operator.reconcile.status import write_statuses
 from barnabas_operator.reconcile.user_certificates import prepare_certificate
-from barnabas_operator.reconcile.user_deletion import UserGuard, delete_orphans, retained
+from barnabas_operator.reconcile.user_deletion import delete_orphans, retained
 from barnabas_operator.reconcile.user_secrets import (
     prepare_password,
     prepare_secret,
@@ -46,7 +47,10 @@ class ManagedUsers:
 
 
 def reconcile_users_of(
-    cluster: Resource[KafkaCluster], users: Sequence[User], guard: UserGuard, context: Context
+    cluster: Resource[KafkaCluster],
+    users: Sequence[User],
+    guard: DeletionGuard[PresentUsers],
+    context: Context,
 ) -> ManagedUsers:
     """One pass over all KafkaUsers of a cluster and the ledger. Raises KubeError."""
     leaving = [user for user in users if user.meta.deleting]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, Generic
+from typing import Any, Final, Generic, Self
 
 from barnabas_operator.api.clusters import KafkaCluster
 from barnabas_operator.api.reading import Resource
@@ -29,24 +29,31 @@ USERS_COMPONENT: Final = "users"
 class ShardStore(Generic[EntryT]):
     """A ledger as it was last read or written. All raise KubeError."""
 
-    def __init__(
-        self,
-        cluster: Resource[KafkaCluster],
-        kube: Kube,
-        component: str,
-        kind: Kind,
-        written: Format[EntryT],
-    ) -> None:
-        """`component` is the label and the end of the ConfigMaps' names, before their numbers."""
-        self._kind = kind
+    #: the label, and the end of the ConfigMaps' names before their numbers
+    _component: str
+    _kind: Kind
+    _format: Format[EntryT]
+
+    def __init__(self, cluster: Resource[KafkaCluster], kube: Kube) -> None:
         self._definition: str | None = None
         self._cluster = cluster
         self._kube = kube
-        self._component = component
-        self._format = written
         self._names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
         self._stored: Stored[EntryT] = Stored()
         self._versions: dict[int, str] = {}
+
+    @classmethod
+    def read(
+        cls,
+        cluster: Resource[KafkaCluster],
+        kube: Kube,
+        is_new: Callable[[str], bool] = lambda _: True,
+    ) -> Self:
+        """The ledger as it is stored; what cannot be parsed is warned about, if it is new, and
+        kept."""
+        store = cls(cluster, kube)
+        store._read(is_new)
+        return store
 
     @property
     def entries(self) -> Mapping[str, EntryT]:
@@ -131,21 +138,9 @@ class ShardStore(Generic[EntryT]):
 class LedgerStore(ShardStore[LedgerEntry]):
     """The topics that are deleted with their resources."""
 
-    def __init__(self, cluster: Resource[KafkaCluster], kube: Kube) -> None:
-        super().__init__(cluster, kube, TOPICS_COMPONENT, TOPICS, FORMAT)
-
-    @classmethod
-    def read(
-        cls,
-        cluster: Resource[KafkaCluster],
-        kube: Kube,
-        is_new: Callable[[str], bool] = lambda _: True,
-    ) -> LedgerStore:
-        """The ledger as it is stored; what cannot be parsed is warned about, if it is new, and
-        kept."""
-        store = cls(cluster, kube)
-        store._read(is_new)
-        return store
+    _component = TOPICS_COMPONENT
+    _kind = TOPICS
+    _format = FORMAT
 
     def _take_over(self, found: Mapping[str, Document]) -> None:
         """Move the entries of an earlier version, whose ConfigMap stays behind without any."""
@@ -163,21 +158,9 @@ class LedgerStore(ShardStore[LedgerEntry]):
 class UserLedgerStore(ShardStore[UserEntry]):
     """The users that the operator manages."""
 
-    def __init__(self, cluster: Resource[KafkaCluster], kube: Kube) -> None:
-        super().__init__(cluster, kube, USERS_COMPONENT, USERS, USER_FORMAT)
-
-    @classmethod
-    def read(
-        cls,
-        cluster: Resource[KafkaCluster],
-        kube: Kube,
-        is_new: Callable[[str], bool] = lambda _: True,
-    ) -> UserLedgerStore:
-        """The ledger as it is stored; what cannot be parsed is warned about, if it is new, and
-        kept."""
-        store = cls(cluster, kube)
-        store._read(is_new)
-        return store
+    _component = USERS_COMPONENT
+    _kind = USERS
+    _format = USER_FORMAT
 
 
 def _data(body: Mapping[str, Any]) -> Mapping[str, str]:

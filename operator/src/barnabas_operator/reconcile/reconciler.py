@@ -48,7 +48,6 @@ from barnabas_operator.reconcile import kafka_users
 from barnabas_operator.reconcile.clusters import reconcile_cluster
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.kafka_topics import (
-    DeletionGuard,
     Managed,
     reconcile_topics_of,
     wait_for_cluster,
@@ -60,10 +59,10 @@ from barnabas_operator.reconcile.namespaces import (
     refuse_unallowed,
     refuse_unwatched,
 )
+from barnabas_operator.reconcile.orphans import DeletionGuard
 from barnabas_operator.reconcile.pipelines import reconcile_pipeline
 from barnabas_operator.reconcile.reading import read_named, read_one
 from barnabas_operator.reconcile.security import as_recorded, credentials_of
-from barnabas_operator.reconcile.user_deletion import UserGuard
 
 logger: Final = logging.getLogger(__name__)
 
@@ -239,7 +238,7 @@ def reconcile(key: Key, context: Context) -> Outcome:
             refusals,
         )
         written += [each.conditions for each in managed.statuses]
-        user_guard = UserGuard(
+        user_guard = DeletionGuard(
             present=PresentUsers.of_namespaces(user_documents, *own, looked_at),
             unparsed=users.unparsed,
         )

@@ -32,7 +32,7 @@ REFUSALS: Final = (
 
 
 @pytest.mark.parametrize(("resource", "spec", "words"), REFUSALS)
-def test_what_cannot_be_is_refused_with_a_reason(
+def test_invalid_changes_are_rejected_with_a_reason(
     quickstart: Quickstart, resource: str, spec: dict[str, Any], words: str
 ) -> None:
     """The change is not stored, and the message says why in words."""

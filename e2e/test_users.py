@@ -116,7 +116,7 @@ def test_users_do_what_their_acls_allow_through_their_secrets(secured: Cluster) 
     assert refused.value.args[0].code() == KafkaError.GROUP_AUTHORIZATION_FAILED
 
 
-def test_what_users_show_changes_under_load_and_nothing_is_restarted(secured: Cluster) -> None:
+def test_credentials_rotate_under_load_without_restarts(secured: Cluster) -> None:
     """Password and certificate of users, the brokers' certificate, and a second authority.
 
     Producers go on; a replaced password is refused, and no value of before or after is elsewhere.
@@ -269,7 +269,7 @@ def test_a_deleted_user_cannot_log_in(secured: Cluster) -> None:
         ),
     ],
 )
-def test_what_cannot_be_is_refused_with_a_reason(
+def test_invalid_users_are_rejected_with_a_reason(
     secured: Cluster, resource: str, spec: dict[str, Any], words: str
 ) -> None:
     """By the API server, before anything is stored."""

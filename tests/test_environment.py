@@ -38,7 +38,7 @@ TESTS = (
 """They start and stop programs, look for Java and jars, read times and write files."""
 
 
-def test_what_is_foreign_goes_and_what_is_an_input_stays() -> None:
+def test_only_inputs_remain_in_the_environment() -> None:
     """The inputs of a run, HOME and the programs stay; loopback is never behind a proxy."""
     machine = HOSTILE | {"HOME": "/h", "PATH": "/nowhere", "BROKER_UNDER_TEST": "apache"}
     assert own(machine) == {

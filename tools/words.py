@@ -83,6 +83,10 @@ IN_TESTS: Final = {
     "whom": "the broker, client or member",
 }
 """Parts of names of tests. A name has what is tested, the condition, and what is expected."""
+WITHOUT_SUBJECT: Final = tuple(
+    f"test_{word}_" for word in ("what", "where", "whether", "why", "those")
+)
+"""Beginnings of names of tests that do not name what is tested."""
 PRODUCT: Final = ("broker-image/src/", "operator/src/", "libs/", "pipelines/src/")
 MESSAGES_IN: Final = ("broker-image/src/", "operator/src/", "libs/", "benchmarks/")
 FOR_DEVELOPERS: Final = (
@@ -149,25 +153,31 @@ def prose(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
 def names(path: PurePosixPath, tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Line and message of each definition whose name has a part that was replaced."""
     old = OLD_NAMES | IN_PRODUCT if str(path).startswith(PRODUCT) else OLD_NAMES
-    for node in ast.walk(tree):
-        parts = old
-        match node:
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                if name.startswith("test_"):
-                    parts = OLD_NAMES | IN_TESTS
-            case ast.ClassDef(name=name):
-                name = re.sub("(?<=[a-z])(?=[A-Z])", "_", name)
-            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
-                pass
-            case ast.arg(arg=name):
-                pass
-            case _:
-                continue
+    for line, name in _defined(tree):
+        if name.startswith(WITHOUT_SUBJECT):
+            yield line, f"{name}: begin with what is tested"
+        parts = OLD_NAMES | IN_TESTS if name.startswith("test_") else old
         for part in name.lower().split("_"):
             if part in parts:
-                yield node.lineno, f"{name}: say {parts[part]}"
+                yield line, f"{name}: say {parts[part]}"
     if path.stem in old:
         yield 1, f"{path.name}: say {old[path.stem]}"
+
+
+def _defined(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and name of each definition."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield node.lineno, name
+            case ast.ClassDef(name=name):
+                yield node.lineno, re.sub("(?<=[a-z])(?=[A-Z])", "_", name)
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                yield node.lineno, name
+            case ast.arg(arg=name):
+                yield node.lineno, name
+            case _:
+                pass
 
 
 def _is_for_users(name: str) -> bool:

@@ -16,6 +16,6 @@ from barnabas_broker.printable import printable
         ("\ud800", "\\ud800"),
     ],
 )
-def test_what_cannot_be_printed_is_escaped(text: str, shown: str) -> None:
+def test_unprintable_characters_are_escaped(text: str, shown: str) -> None:
     """Line breaks, codes for terminals, and what changes the direction of what follows."""
     assert printable(text) == shown

@@ -141,7 +141,7 @@ def test_every_line_is_json(tmp_path: Path) -> None:
     assert {"INFO", "WARNING"} <= {line["level"] for line in lines}
 
 
-def test_why_a_broker_does_not_start_is_json(tmp_path: Path) -> None:
+def test_a_startup_failure_is_logged_as_json(tmp_path: Path) -> None:
     """The last line says it; it is what somebody looks for in the collected logs."""
     settings = {"log.dirs": str(tmp_path / "shared"), "barnabas.log.format": "json"}
     with Barnabas(tmp_path / "first", settings):

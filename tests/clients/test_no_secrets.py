@@ -450,7 +450,7 @@ def test_no_secret_is_found(place: Place) -> None:
 
 
 @pytest.mark.parametrize("before", [b"", b"a", b"ab"])
-def test_what_is_searched_for_is_found(before: bytes) -> None:
+def test_secrets_are_found_in_all_encodings(before: bytes) -> None:
     """In the forms in which a log or an answer could have it."""
     leaks = Leaks({"password": SECRETS["broker"]})
     hidden = before + SECRETS["broker"].encode() + b"more"

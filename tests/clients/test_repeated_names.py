@@ -258,7 +258,7 @@ def size_of_answer(broker: Broker, request: Request, version: int) -> int:
 
 
 @pytest.mark.parametrize("what", NAMING)
-def test_what_is_named_again_is_described_once(described: Broker, what: str) -> None:
+def test_a_repeated_name_is_described_once(described: Broker, what: str) -> None:
     """The answer is as large as that to whoever names it once."""
     version, naming = NAMING[what]
     once = size_of_answer(described, naming(1), version)

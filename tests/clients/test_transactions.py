@@ -97,7 +97,7 @@ def test_a_second_producer_fences_the_first(broker: Broker, topic: str) -> None:
     assert seen(broker, topic) == ["of the second"]
 
 
-def test_what_takes_too_long_is_aborted(broker: Broker, topic: str) -> None:
+def test_a_timed_out_transaction_is_aborted(broker: Broker, topic: str) -> None:
     """By the coordinator, and the producer cannot go on with it."""
     slow = producer(broker, topic, transaction_timeout_ms=1000, message_timeout_ms=1000)
     write(slow, topic, "late")

@@ -130,7 +130,7 @@ def test_a_long_offline_replica_catches_up(cluster: Cluster, topic: str) -> None
     until_deleted(cluster, absent, topic, first)
 
 
-def test_what_counts_before_the_rest_was_looked_at_is_acknowledged(three: Cluster) -> None:
+def test_partitions_replicated_before_the_end_of_a_request_are_acknowledged(three: Cluster) -> None:
     """A request is worked on in turns, and by its end nothing moves in its first partition."""
     three.create("in-turns", 1)
     three.create("in-turns-compacted", 12, cleanup_policy="compact")

@@ -8,7 +8,7 @@ from e2e.commands import CommandError, missing, run
 from tests.waiting import ATTEMPT_S
 
 
-def test_what_a_command_prints_is_returned() -> None:
+def test_the_output_of_a_command_is_returned() -> None:
     """Bytes in, bytes out; nothing is decoded on the way."""
     assert run("cat", stdin=b"\x00\xff") == b"\x00\xff"
 

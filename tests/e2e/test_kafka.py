@@ -21,7 +21,7 @@ def client_of(broker: Broker) -> kafka.Client:
 
 
 @pytest.mark.kafka_topic(partitions=3)
-def test_what_is_sent_is_read_at_its_places(kafka_broker: Broker, kafka_topic: str) -> None:
+def test_records_are_read_at_their_offsets(kafka_broker: Broker, kafka_topic: str) -> None:
     """Sending says where each record is, and reading finds it there."""
     moved: list[int] = []
     sent = kafka.send(

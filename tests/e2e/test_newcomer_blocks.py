@@ -68,7 +68,9 @@ def test_a_command_that_fails_is_named(tmp_path: Path, text: str) -> None:
     assert "\non\n" not in str(raised.value)
 
 
-def test_what_docker_builds_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dockerfile_and_certificates_of_a_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The Dockerfile, and the administrator's certificates, which a login is told of, if any."""
     monkeypatch.setattr(bases, "AUTHORITIES", tmp_path)
     assert bases.trust() == []

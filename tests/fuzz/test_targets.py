@@ -22,7 +22,7 @@ def test_seeds_and_kept_inputs_pass(name: str) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(FINDINGS.glob("*/*")), ids=lambda path: path.name)
-def test_what_was_found_stays_mended(path: Path) -> None:
+def test_inputs_of_past_findings_pass(path: Path) -> None:
     """Inputs that a fuzzer found are tests for ever."""
     target(path.parent.name).check(path.read_bytes())
 

@@ -125,7 +125,7 @@ def test_a_single_server_needs_no_server_lines(container: Container) -> None:
         ("zookeeper-0", None, "cannot read"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(
+def test_a_startup_failure_is_one_line(
     container: Container, pod: str, config: str | None, words: str
 ) -> None:
     """The pod's log has the reason, not a traceback."""

@@ -87,7 +87,7 @@ def test_other_hosts_and_other_authorities_are_refused(tmp_path: Path, authority
     assert _handshake(tmp_path, server, both, "a.svc") == "brokers"
 
 
-def test_what_is_read_is_what_was_issued(authority: KeyPair) -> None:
+def test_an_issued_certificate_is_read_back(authority: KeyPair) -> None:
     """Names, ids and times; clients' certificates are for no host."""
     view = read_certificate(authority.certificate)
     server = read_certificate(
@@ -138,13 +138,13 @@ def test_keys_are_in_no_repr(authority: KeyPair) -> None:
 
 
 @pytest.mark.parametrize(("name", "host"), [("x" * 65, "h"), ("", "h"), ("b", "\u00fc")])
-def test_what_no_certificate_can_say(authority: KeyPair, name: str, host: str) -> None:
+def test_invalid_names_and_hosts_are_refused(authority: KeyPair, name: str, host: str) -> None:
     """Common names and hosts that X.509 has no form for are refused."""
     with pytest.raises(CertificateError, match=r"is no (common name|host)"):
         issue(authority, name, hosts=[host], now=NOW, validity=YEAR)
 
 
-def test_what_a_bundle_has(authority: KeyPair) -> None:
+def test_bundle_of_key_and_certificates(authority: KeyPair) -> None:
     """Certificates in their order; a key before the first of them makes a pair."""
     other = create_authority("other", now=NOW, days=1)
     bundle = authority.certificate + other.certificate

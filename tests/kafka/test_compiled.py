@@ -9,7 +9,7 @@ from barnabas_kafka import compiled
 ROOT: Final = Path(__file__).resolve().parents[2]
 
 
-def test_what_is_listed_knows_whether_it_is_compiled() -> None:
+def test_listed_modules_report_whether_they_are_compiled() -> None:
     """The report agrees with each module's own COMPILED."""
     own = {name: importlib.import_module(name).COMPILED for name in compiled.MODULES}
     assert compiled.interpreted() == tuple(name for name in own if not own[name])

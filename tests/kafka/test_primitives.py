@@ -102,7 +102,7 @@ def test_round_trip(value: UUID) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "AAAA", "A" * 24, "AAAAAAAAAAAAAAAAAAAAA", "ä" * 22])
-def test_what_is_not_an_id(text: str) -> None:
+def test_invalid_ids_are_refused(text: str) -> None:
     """Anything but sixteen bytes in base64 is refused."""
     with pytest.raises(ValueError, match="an id"):
         uuid_from_base64(text)

@@ -165,7 +165,7 @@ def test_an_eviction_is_bound_to_the_budget() -> None:
     evict("quickstart-zookeeper-1")
 
 
-def test_what_has_no_owner_left_goes() -> None:
+def test_objects_without_an_owner_are_collected() -> None:
     """By the owner's uid: one of the same name is another."""
     kube = MemoryKube(examples.cluster())
     kube.apply(_stateful_set())

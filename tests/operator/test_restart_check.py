@@ -87,7 +87,7 @@ def test_an_odd_no_is_a_no(risk: str) -> None:
     assert found == CheckResult(ok=False, reason="GET /restart: not an answer of a broker")
 
 
-def test_what_is_no_http_is_no_answer() -> None:
+def test_a_malformed_http_response_is_not_safe_to_restart() -> None:
     """As above."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         thread = threading.Thread(target=_say, args=(server, b"\x00\x01 not http\r\n\r\n"))

@@ -112,7 +112,7 @@ def test_answers_are_the_same(table: dict[str, list[str]], name: str) -> None:
     assert not unexpected, "\n".join(["", *unexpected])
 
 
-def test_what_differs_on_purpose_does(table: dict[str, list[str]]) -> None:
+def test_deliberate_differences_still_differ(table: dict[str, list[str]]) -> None:
     """Else it is no longer different."""
     lines = [line for each in table.values() for line in each]
     assert not no_longer_different(lines, DELIBERATE)

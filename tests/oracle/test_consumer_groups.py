@@ -88,7 +88,7 @@ def cells(text: str) -> list[list[str]]:
     return sorted(line.split() for line in text.splitlines() if line.strip())
 
 
-def test_what_we_reset_they_describe(place: Place) -> None:
+def test_offsets_reset_by_either_tool_are_described_by_the_other(place: Place) -> None:
     """A scope of one topic, one of partitions, and one of all topics; and the other way round."""
     place.commit("reset-by-us", "reset-by-them")
     for words in (

@@ -132,7 +132,7 @@ def is_as_it_should_be(theirs: ErrorCode, ours: ErrorCode, topic: str) -> bool:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_one_refuses_both_refuse(sides: tuple[Side, Side], seed: int) -> None:
+def test_damaged_batches_are_refused_alike(sides: tuple[Side, Side], seed: int) -> None:
     """With the same code and the same records named, but for what differs on purpose."""
     chance = random.Random(seed)
     refused = stricter = 0

@@ -77,7 +77,7 @@ def test_a_reader_never_finds_a_gap_where_a_batch_is_replaced(tmp_path: Path) ->
     assert gaps == []
 
 
-def test_where_directories_cannot_be_swapped_they_are_replaced(
+def test_directories_are_replaced_without_an_atomic_exchange(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On file systems and systems without the call, in two steps."""
@@ -86,7 +86,7 @@ def test_where_directories_cannot_be_swapped_they_are_replaced(
     assert not list((tmp_path / "_staging" / "run-1").iterdir())
 
 
-def test_what_a_killed_run_left_is_removed(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_run_are_removed(tmp_path: Path) -> None:
     """Half-written batches are nobody's."""
     write(claimed(tmp_path), 3, "half")
     directory = claimed(tmp_path, run="run-2")

@@ -34,7 +34,7 @@ def test_a_checkpoint_that_lost_its_id_is_damaged(tmp_path: Path) -> None:
         checkpoint.identity(tmp_path)
 
 
-def test_what_spark_noted_is_settled(tmp_path: Path) -> None:
+def test_batches_in_the_checkpoint_are_settled(tmp_path: Path) -> None:
     """The batch's offsets and the end of the one before; the first batch has none before it."""
     for name in ("offsets", "commits"):
         (tmp_path / name).mkdir()

@@ -30,7 +30,7 @@ FRAME = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: "
         ("something new", "the query of p ended: something new"),
     ],
 )
-def test_what_is_known_is_explained(text: str, meaning: str) -> None:
+def test_known_failures_are_explained(text: str, meaning: str) -> None:
     """With what to do; and what Spark said itself, without its frame."""
     said = str(explain(f"{FRAME}{text} SQLSTATE: XXKST\n=== Streaming Query ===\n...", SPEC))
     assert meaning in said

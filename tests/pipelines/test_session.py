@@ -32,7 +32,7 @@ def test_a_session_is_small_and_writes_where_it_may(monkeypatch: pytest.MonkeyPa
         "kafka.sasl.oauthbearer.client.credentials.client.secret",
     ],
 )  # fmt: skip
-def test_what_is_secret_is_redacted_where_spark_shows_properties(name: str) -> None:
+def test_secrets_are_redacted_in_sparks_properties(name: str) -> None:
     """Spark's own expression does not know logins and keys of Kafka."""
     found = session.settings(work=Path("/w"))
     assert re.search(found["spark.redaction.regex"], name)

@@ -82,7 +82,7 @@ def test_the_end_waits_for_the_batch_at_work(sink: Any, output: BatchDirectory) 
     assert output.finished() == [0]
 
 
-def test_why_a_batch_was_not_written_is_remembered(sink: Any, output: BatchDirectory) -> None:
+def test_the_error_of_a_failed_batch_is_kept(sink: Any, output: BatchDirectory) -> None:
     """Spark's own account of it has no errno and many lines."""
     output.path.joinpath("_staging").write_text("a file where a directory must be")
     with pytest.raises(NotADirectoryError):

@@ -39,7 +39,7 @@ def test_the_work_directory_is_empty_at_the_start(tmp_path: Path) -> None:
     assert (tmp_path / "deep" / "er" / "batch=0").is_dir()
 
 
-def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_an_unwritable_path_is_reported(tmp_path: Path) -> None:
     """With the path that failed."""
     (tmp_path / "file").touch()
     with (

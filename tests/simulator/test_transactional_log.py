@@ -27,7 +27,7 @@ def test_only_what_was_committed_is_seen() -> None:
     assert (log.last_stable_offset, log.committed_between(0, 4)) == (4, ["d:1:0:0:a"])
 
 
-def test_what_is_cut_off_is_forgotten() -> None:
+def test_truncation_removes_transactions() -> None:
     """Producers, open transactions and the list of the aborted are those of the log."""
     log = written(*COMMITTED)
     log.truncate_to(3)
@@ -37,7 +37,7 @@ def test_what_is_cut_off_is_forgotten() -> None:
     assert not log.is_open(COMMITTED[0])
 
 
-def test_what_is_late_is_refused() -> None:
+def test_late_records_and_markers_are_refused() -> None:
     """After its marker, and a marker while the next transaction is open; doubles are found."""
     log = written(*COMMITTED)
     assert log.refusal("d:1:0:1:a") == "INVALID_PRODUCER_EPOCH"

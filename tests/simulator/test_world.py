@@ -28,7 +28,7 @@ def test_a_seed_is_a_run(variant: str) -> None:
 
 
 @pytest.mark.parametrize(("variant", "seed"), kept())
-def test_what_once_went_wrong_stays_right(variant: str, seed: int) -> None:
+def test_seeds_of_past_findings_pass(variant: str, seed: int) -> None:
     """The kept seeds."""
     assert run(seed, VARIANTS[variant]).breach is None
 

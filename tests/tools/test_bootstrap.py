@@ -51,7 +51,7 @@ def test_all_members_are_compiled() -> None:
     assert {"barnabas_broker", "barnabas_kafka", "barnabas_zookeeper", "barnabas_operator"} <= names
 
 
-def test_what_is_missing_is_one_line(
+def test_a_missing_program_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """No traceback for what the user can mend."""

@@ -32,7 +32,7 @@ def stream(kafka_broker: Broker, kafka_topic: str) -> Stream:
 
 
 @pytest.mark.kafka_topic(partitions=3)
-def test_what_is_sent_comes_back(kafka_broker: Broker, stream: Stream) -> None:
+def test_every_sent_record_is_received(kafka_broker: Broker, stream: Stream) -> None:
     """Every record is accounted for by partition and offset, and the bars reach their ends."""
     moved: list[int] = []
     sent, _ = demo.send(kafka_broker.bootstrap_servers, stream, moved.append)

@@ -9,7 +9,7 @@ from tools.install import Place, advice, choose
 USER = {"HOME": "/home/ada", "SHELL": "/bin/bash"}
 
 
-def test_where_it_goes() -> None:
+def test_install_directories() -> None:
     """A user's own directory, all users' for root, or below the prefix."""
     assert choose("", root=False, variables=USER) == Place(Path("/home/ada/.local/bin"))
     assert choose("", root=True, variables=USER) == Place(

@@ -29,7 +29,7 @@ def test_versions_of_java(answer: str, major: int | None) -> None:
     assert needs.java_major(answer) == major
 
 
-def test_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_programs_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An old Java does not do, nor one without its compiler."""
     monkeypatch.setenv("PATH", str(tmp_path))
     others = ["kcat", "go", "npm", "gcc", "mkfs.ext4", "redis-server", "strace", "xfs_io"]

@@ -42,7 +42,7 @@ def test_each_rule_that_can_be_switched_off_was_found() -> None:
         (True, ("e2e/c.py::d",), [MODEL], False),
     ],
 )
-def test_what_counts_as_missed(
+def test_missed_rules(
     by_model: bool, tests: tuple[str, ...], failed: list[str], verdict: bool
 ) -> None:
     """Tests on Kubernetes are not run without a rule."""

@@ -81,7 +81,7 @@ def test_an_interrupt_waits_for_what_is_being_made() -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_what_was_ignored_stays_so() -> None:
+def test_ignored_signals_stay_ignored() -> None:
     """As under nohup."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

@@ -61,7 +61,7 @@ def rules(path: str, code: str) -> list[str]:
         (TEST, "mock.patch.object(a, 'b')\n" * 4, "test"),
     ],
 )
-def test_what_is_forbidden(path: str, code: str, rule: str) -> None:
+def test_breaches_are_found(path: str, code: str, rule: str) -> None:
     """One breach, one finding."""
     assert rules(path, code) == [rule]
 
@@ -97,7 +97,7 @@ def test_what_is_forbidden(path: str, code: str, rule: str) -> None:
         (TEST, "def test_a(a, b, c, d, e, f):\n    '''A behaviour.'''\n"),
     ],
 )  # fmt: skip
-def test_what_is_allowed(path: str, code: str) -> None:
+def test_exceptions_are_allowed(path: str, code: str) -> None:
     """The rules know their exceptions."""
     assert rules(path, code) == []
 

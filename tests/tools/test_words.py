@@ -58,6 +58,7 @@ def test_words_of_messages(path: str, code: str, lines: list[int]) -> None:
         ("libs/kafka/src/a.py", "told = 1\ndef f(tell, _heard_ms): untold()", [1, 2, 2]),
         ("tests/a.py", "told = 1", []),
         ("tests/a.py", "def test_who_is_told(): pass\nasync def test_a(): pass", [1, 1]),
+        ("tests/a.py", "def test_what_is_none(): pass", [1]),
         ("tests/a.py", "def test_a_retold_whole_standby(): pass\ndef told(): pass", []),
     ],
 )

@@ -101,7 +101,7 @@ def test_a_file_of_another_format_is_refused() -> None:
         journal.decode(lines)
 
 
-def test_what_was_appended_is_read(tmp_path: Path) -> None:
+def test_snapshot_and_transactions_are_read_back(tmp_path: Path) -> None:
     """A snapshot, a transaction after it, and a line that a crash cut off."""
     path = tmp_path / "tree.journal"
     tree = journal_file.read(path)

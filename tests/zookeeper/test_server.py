@@ -18,7 +18,7 @@ def create(path: str, data: bytes = b"") -> kazoo.Create:
     return kazoo.Create(path, data, OPEN_ACL_UNSAFE, 0)
 
 
-def test_what_was_acknowledged_is_on_disk(tmp_path: Path) -> None:
+def test_acknowledged_changes_are_on_disk(tmp_path: Path) -> None:
     """A reader of the file sees each answered change; a restart serves it."""
 
     async def story() -> None:

@@ -267,7 +267,7 @@ def test_sasl_is_answered_by_no_token() -> None:
     assert [identity.scheme for identity in client.identities] == ["world", "ip"]
 
 
-def test_what_is_not_served_is_said() -> None:
+def test_unsupported_requests_are_refused() -> None:
     """Reconfiguration has nothing to reconfigure; a request of nonsense ends the connection."""
     play = Play()
     client = play.join()

@@ -148,7 +148,7 @@ def test_why(node: BrokerServer, config: str) -> None:
         (["--principal", "User:a", "--operation", "write", "--group", "g"], "GROUP only has"),
     ],
 )
-def test_what_cannot_be_asked(node: BrokerServer, args: list[str], said: str) -> None:
+def test_incomplete_questions_are_refused(node: BrokerServer, args: list[str], said: str) -> None:
     """It says what is missing."""
     assert said in explain(node, *args, fails=2).stderr
 

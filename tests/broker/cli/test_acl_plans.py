@@ -67,7 +67,7 @@ def test_operations_in_any_spelling(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["any", "unknown", ""])
-def test_what_is_no_operation(text: str) -> None:
+def test_unknown_operations_are_refused(text: str) -> None:
     """Neither is what only filters have."""
     with pytest.raises(InputError, match="there is no operation"):
         operation_of(text)

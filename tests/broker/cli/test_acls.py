@@ -152,7 +152,9 @@ def test_kafkas_tool_prints_as_apaches(other: Broker) -> None:
         (["--list", "--authorizer", "x"], "--authorizer is not supported"),
     ],
 )  # fmt: skip
-def test_what_kafkas_tool_refuses(other: Broker, args: list[str], said: str) -> None:
+def test_invalid_arguments_of_kafka_acls_are_refused(
+    other: Broker, args: list[str], said: str
+) -> None:
     """With exit code 1, as Apache's."""
     assert said in tool(other, *args, fails=1)
 

@@ -66,7 +66,7 @@ def test_mechanisms() -> None:
     ],
     ids=str,
 )
-def test_what_cannot_be_honoured_is_refused(properties: dict[str, str]) -> None:
+def test_unsupported_security_properties_are_refused(properties: dict[str, str]) -> None:
     """Rather than passed over: the connection would be less safe than it was asked to be."""
     with pytest.raises(InputError):
         client_config(connection(**properties))

@@ -59,7 +59,7 @@ def answering(status: int, body: object) -> Iterator[str]:
         ("", "broker-1", None),
     ],
 )
-def test_where_the_port_is(listener: str, host: str, url: str | None) -> None:
+def test_admin_url_of_a_listener(listener: str, host: str, url: str | None) -> None:
     """All addresses are reached where clients are; a port that the system chose is unknown."""
     assert admin_url(listener, host) == url
     secured = url and url.replace("http:", "https:")

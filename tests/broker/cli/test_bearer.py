@@ -95,7 +95,9 @@ def test_a_token_in_a_file(broker: Broker, tmp_path: Path) -> None:
         ({"sasl.login.callback.handler.class": "com.example.Mine"}, "com.example.Mine"),
     ],
 )  # fmt: skip
-def test_what_is_refused_by_name(tmp_path: Path, changes: dict[str, str], reason: str) -> None:
+def test_invalid_login_settings_are_refused_by_name(
+    tmp_path: Path, changes: dict[str, str], reason: str
+) -> None:
     """Before anything is connected to."""
     file = config(tmp_path, **{name.replace(".", "_"): it for name, it in changes.items()})
     reason = "sasl.login.callback.handler.class" if reason.startswith("com.") else reason

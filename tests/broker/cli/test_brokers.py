@@ -56,7 +56,7 @@ def test_all_that_is_known(node: BrokerServer) -> None:
     assert "admin:       -" in brokers(node, "describe").stdout
 
 
-def test_whether_it_may_be_restarted(node: BrokerServer) -> None:
+def test_safe_to_restart(node: BrokerServer) -> None:
     """What no waiting makes better is told, and does not speak against it."""
     told = brokers(node, "safe-to-restart", "0", admin(node))
     assert told.stdout == "Broker 0 may be restarted.\n"
@@ -66,13 +66,13 @@ def test_whether_it_may_be_restarted(node: BrokerServer) -> None:
     assert row["mayRestart"] is True
 
 
-def test_whether_it_has_caught_up(node: BrokerServer) -> None:
+def test_caught_up(node: BrokerServer) -> None:
     """All brokers are asked where none is named."""
     told = brokers(node, "caught-up", admin(node), "--wait", "1")
     assert told.stdout.split() == ["broker", "percent", "replicas", "behind", "0", "100.0", "3"]
 
 
-def test_what_cannot_be_asked(node: BrokerServer) -> None:
+def test_a_failed_check_is_never_a_yes(node: BrokerServer) -> None:
     """Is never a yes: exit code 1, or 2 where the command line is wrong."""
     failed = brokers(node, "safe-to-restart", "0", fails=1)
     assert "broker 0 does not say where its admin port is" in failed.stderr

@@ -9,7 +9,9 @@ from tests.broker.cli.conftest import Run
 
 
 @pytest.mark.kafka_topic(partitions=3)
-def test_what_it_consists_of(run: Run, kafka_broker: Broker, kafka_topic: str) -> None:
+def test_info_has_id_controller_brokers_and_counts(
+    run: Run, kafka_broker: Broker, kafka_topic: str
+) -> None:
     """Id, controller and brokers; how many topics and partitions."""
     told = run("cluster", "info", "--output", "json").json()
     (broker,) = told["brokers"]
@@ -23,7 +25,7 @@ def test_what_it_consists_of(run: Run, kafka_broker: Broker, kafka_topic: str) -
     assert kafka_broker.bootstrap_servers in shown
 
 
-def test_whether_all_is_well(run: Run) -> None:
+def test_health_of_a_healthy_cluster(run: Run) -> None:
     """Exit code 0, and a sentence."""
     assert run("cluster", "health").stdout.endswith("The cluster is healthy.\n")
     told = run("cluster", "health", "--output", "json").json()

@@ -33,7 +33,7 @@ def filled(run: Run, kafka_topic: str) -> str:
         (["--offset", "@2100-01-01", "--until-end"], []),
     ],
 )
-def test_where_it_begins_and_stops(
+def test_start_and_end_by_offset_time_and_count(
     run: Run, filled: str, args: list[str], values: range | list[int]
 ) -> None:
     """By offset, by time, by count, and at the end."""

@@ -66,7 +66,7 @@ def test_the_other_files(run: Run, stopped: Path) -> None:
         assert "PROBLEM" not in run("dump-log", *indexes, option).stdout
 
 
-def test_what_a_segment_comes_to(run: Run, stopped: Path) -> None:
+def test_summary_of_a_segment(run: Run, stopped: Path) -> None:
     """Records, batches, sizes, times and codecs, from the segment or from the broker's notes."""
     log = stopped / f"{FIRST}.log"
     [found] = [

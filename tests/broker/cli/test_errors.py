@@ -26,7 +26,7 @@ def test_several_failures_are_all_reported_and_the_last_is_raised(
     assert capsys.readouterr().err == "Error: first\n"
 
 
-def test_what_a_broker_says_is_one_line_without_codes_for_the_terminal(
+def test_a_brokers_message_is_one_line_without_terminal_escapes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """It may hold names that clients have invented."""

@@ -90,7 +90,9 @@ def test_a_member_without_partitions_has_nothing_to_read(
         (["--offset", "@1000"], "`barnabas groups reset-offsets` sets the others"),
     ],
 )
-def test_what_a_group_decides(run: Run, args: list[str], told: str) -> None:
+def test_options_that_conflict_with_a_group_are_refused(
+    run: Run, args: list[str], told: str
+) -> None:
     """Is refused beside it."""
     assert told in run("consume", "t", "--group", "g", *args, fails=2).stderr
 

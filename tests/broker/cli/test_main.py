@@ -125,7 +125,7 @@ def test_the_id_alone_is_printed(run: Run, kafka_broker: Broker) -> None:
     assert run("cluster-id").stdout == f"{kafka_broker.cluster_id}\n"
 
 
-def test_what_to_write_in_a_bug_report() -> None:
+def test_version_lists_all_components() -> None:
     """Our version first, then what it runs on."""
     first, *rest = run_command("version").stdout.splitlines()
     assert first == f"barnabas {__version__}"

@@ -31,7 +31,7 @@ def test_moments(text: str, number: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["-4", "yesterday", "", "1.5"])
-def test_what_is_no_moment_is_refused(text: str) -> None:
+def test_invalid_times_are_refused(text: str) -> None:
     """Kafka's tool takes -4 and beyond for timestamps; nobody means that."""
     with pytest.raises(InputError, match="--time"):
         parse_moment(text)
@@ -92,7 +92,7 @@ def test_without_a_topic_all_are_shown(run: Run, kafka_topic: str) -> None:
     assert kafka_topic in {row["topic"] for row in rows}
 
 
-def test_what_is_not_there_is_named(run: Run, kafka_topic: str) -> None:
+def test_missing_topics_and_partitions_are_named(run: Run, kafka_topic: str) -> None:
     """The topic or the partition."""
     assert "no topic nowhere" in run("offsets", "nowhere", fails=1).stderr
     assert "no partition 9" in run("offsets", f"{kafka_topic}:9", fails=1).stderr

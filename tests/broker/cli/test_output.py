@@ -57,7 +57,7 @@ def test_json_keeps_letters(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(out) == {"name": "Käfer"}
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_a_written_document_is_read_back(tmp_path: Path) -> None:
     """One document, one line; a byte order mark, as some editors leave it, does no harm."""
     path = tmp_path / "topics.json"
     write_json(path, '{"topics":[{"topic":"größe"}]}')

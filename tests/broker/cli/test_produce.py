@@ -119,7 +119,7 @@ def test_properties_of_kafkas_console_producer(run: Run, kafka_topic: str) -> No
     assert "parse.key" in error
 
 
-def test_what_arrived_although_it_failed(run: Run, kafka_topic: str) -> None:
+def test_a_failure_reports_the_records_sent_before(run: Run, kafka_topic: str) -> None:
     """So that it is not sent twice: how many, and which record or line was wrong."""
     failed = run("produce", kafka_topic, "--key-separator", ":", stdin=b"a:1\nb:2\nc\n", fails=1)
     assert failed.stderr.splitlines() == [

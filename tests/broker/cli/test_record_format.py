@@ -63,7 +63,7 @@ def test_a_record_without_a_timestamp() -> None:
         ("a\\", "\\"),
     ],
 )
-def test_what_is_no_token_is_refused(pattern: str, wrong: str) -> None:
+def test_unknown_format_tokens_are_refused(pattern: str, wrong: str) -> None:
     """All of it at once, with what there is."""
     with pytest.raises(InputError) as refused:
         parse_format(pattern)

@@ -175,7 +175,7 @@ def test_a_wrong_password_and_none(orders: Broker) -> None:
     ],
 )
 @pytest.mark.parametrize("words", ["topics list", "produce orders", "consume orders"])
-def test_what_no_waiting_makes_better(
+def test_authentication_failures_are_not_retried(
     orders: Broker, tmp_path: Path, words: str, given: tuple[str, ...], told: str
 ) -> None:
     """Is told at once: nobody waits for a broker that has refused."""

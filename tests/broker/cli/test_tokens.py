@@ -106,7 +106,9 @@ def test_a_token_in_words(broker: Broker, config: Path) -> None:
         (("renew", "--hmac", "!secret"), "base64"),
     ],
 )
-def test_what_is_refused(broker: Broker, config: Path, args: tuple[str, ...], said: str) -> None:
+def test_invalid_arguments_are_refused(
+    broker: Broker, config: Path, args: tuple[str, ...], said: str
+) -> None:
     """Before anything is sent; a secret is not repeated."""
     failed = tokens(broker, config, *args, fails=2).stderr
     assert said in failed
@@ -156,7 +158,7 @@ def test_kafkas_tool(broker: Broker, config: Path) -> None:
         (("--renew", "--renew-time-period", "1", "--hmac", "AAAA"), "TOKEN_NOT_FOUND"),
     ],
 )
-def test_what_kafkas_tool_refuses(
+def test_invalid_arguments_of_kafka_delegation_tokens_are_refused(
     broker: Broker, config: Path, args: tuple[str, ...], said: str
 ) -> None:
     """With exit code 1, as Apache's does."""

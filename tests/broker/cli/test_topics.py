@@ -44,7 +44,9 @@ def test_partitions_only_grow(run: Run, kafka_topic: str) -> None:
     assert error.count("\n") == 1
 
 
-def test_what_exists_or_is_missing_fails_unless_forgiven(run: Run, kafka_topic: str) -> None:
+def test_existing_and_missing_topics_fail_without_the_if_options(
+    run: Run, kafka_topic: str
+) -> None:
     """Scripts that run twice use the flags; without them a second run is noticed."""
     assert "TOPIC_ALREADY_EXISTS" in run("topics", "create", kafka_topic, fails=1).stderr
     run("topics", "create", kafka_topic, "--if-not-exists")

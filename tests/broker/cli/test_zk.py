@@ -33,7 +33,7 @@ def test_listing(ensemble: str) -> None:
     assert run_command("zk", "ls", "/brokers/", "-z", ensemble).stdout == "/brokers/topics\n"
 
 
-def test_what_a_znode_holds(ensemble: str) -> None:
+def test_get_prints_data_and_stat(ensemble: str) -> None:
     """JSON is laid out, text is text, bytes are digits; then the stat."""
     said = run_command("zk", "get", "/cluster/id", "-z", ensemble).stdout
     assert said.startswith('{\n  "version": "1",\n  "id": "abc"\n}\n# version: 0\n')
@@ -42,7 +42,7 @@ def test_what_a_znode_holds(ensemble: str) -> None:
     assert (told["data"], told["stat"]["bytes"], told["stat"]["session"]) == (7, 1, None)
 
 
-def test_what_is_not_there(ensemble: str) -> None:
+def test_a_missing_znode_is_named(ensemble: str) -> None:
     """One line names it; looking makes nothing."""
     failed = run_command("zk", "get", "/none", "-z", ensemble, fails=1)
     assert failed.stderr == "Error: there is no znode /none\n"

@@ -60,7 +60,7 @@ def obey(
     return image
 
 
-def test_what_the_controller_knows_arrives() -> None:
+def test_update_metadata_transfers_topics_brokers_and_controller() -> None:
     """Topics with ids and states, brokers with racks and endpoints, and who the controller is."""
     image = obey(NOTHING, told(CLUSTER), {"t": {"retention.ms": "5"}})
     assert image.topics == {"t": replace(TOPIC, config={"retention.ms": "5"})}
@@ -153,7 +153,7 @@ def test_a_partition_may_arrive_before_those_with_lower_numbers() -> None:
     assert whole.topics["t"].partitions == (first, second)
 
 
-def test_what_a_reassignment_adds_and_removes_outlives_the_metadata() -> None:
+def test_adding_and_removing_replicas_survive_update_metadata() -> None:
     """UpdateMetadata does not tell it."""
     moving = replace(STATE, replicas=(2, 3, 1), adding=(1,), removing=(3,))
     cluster = CLUSTER.with_changes(put=(replace(TOPIC, partitions=(moving,)),))

@@ -71,7 +71,7 @@ def test_versions_are_those_of_apache(fact: dict[str, str]) -> None:
         ("3.9", 7, 8, 4),
     ],
 )
-def test_what_the_controller_sends(
+def test_controller_request_versions_by_metadata_version(
     spoken: str, leader_and_isr: int, update_metadata: int, stop_replica: int
 ) -> None:
     """By Apache's ControllerChannelManager."""

@@ -81,7 +81,7 @@ STEPS = st.lists(
 
 
 @given(STEPS, STEPS)
-def test_what_is_noted_is_what_a_comparison_finds(
+def test_recorded_changes_equal_a_comparison(
     before: list[tuple[str, str, int]], after: list[tuple[str, str, int]]
 ) -> None:
     """Nothing that differs is missed, whatever happened in between."""

@@ -170,7 +170,7 @@ def test_a_broker_that_has_caught_up_is_not_doubted_by_the_next_controller(
     assert cluster.image.brokers[2].epoch == epoch
 
 
-def test_what_could_not_be_said_is_said_when_everything_is_read_again(cluster: Cluster) -> None:
+def test_a_failed_unclean_report_is_repeated_at_the_next_full_read(cluster: Cluster) -> None:
     """As after a connection that was lost; and a new registration says it from the start."""
     path = BrokerZnode(2).path
     cluster.kill(2)

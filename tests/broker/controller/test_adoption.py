@@ -47,7 +47,7 @@ def test_a_topic_is_as_large_as_its_highest_partition() -> None:
     ]
 
 
-def test_what_is_known_is_left_alone_and_what_is_more_is_added() -> None:
+def test_unknown_partitions_are_adopted_and_known_ones_kept() -> None:
     """Directories of a topic's own partitions are no news."""
     own: Found = {TopicPartition("known", 0): None, TopicPartition("known", 1): None}
     assert plan(own) == []

@@ -150,7 +150,7 @@ def test_the_next_controller_asks_about_a_leader_that_may_have_restarted(cluster
     assert cluster.leaders("t") == [(2, (2,))]
 
 
-def test_what_was_said_in_another_epoch_or_registration_does_not_count(cluster: Cluster) -> None:
+def test_log_ends_of_another_epoch_or_registration_are_ignored(cluster: Cluster) -> None:
     """Nor what nobody asked."""
     emptied(cluster)
     controller, epoch = cluster.active_controller, cluster.image.brokers[3].epoch
@@ -180,7 +180,7 @@ def test_only_an_unclean_election_that_is_ordered_does_not_wait(cluster: Cluster
     assert cluster.leaders("t")[0][0] == 3
 
 
-def test_where_it_is_turned_off_it_is_elected_as_in_kafka() -> None:
+def test_when_disabled_the_election_is_kafkas() -> None:
     """Whoever is in sync leads."""
     cluster = Cluster(3, BLIND)
     emptied(cluster)

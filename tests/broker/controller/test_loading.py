@@ -56,7 +56,7 @@ def test_a_topic_is_put_together_from_its_znodes(store: EmbeddedStore) -> None:
     assert (waiting.replicas, waiting.leader, waiting.isr) == ((1,), -1, ())
 
 
-def test_what_is_not_there(store: EmbeddedStore) -> None:
+def test_a_missing_topic_is_an_error_but_missing_states_are_not(store: EmbeddedStore) -> None:
     """A missing topic is an error, missing states and settings are not."""
     with pytest.raises(NoNodeError):
         load_topic(store, "none")
@@ -100,9 +100,7 @@ def test_many_topics_are_read_in_three_rounds(
 @pytest.mark.parametrize(
     "path", ["/brokers/topics/t", "/brokers/topics/t/partitions/0/state", "/config/topics/t"]
 )
-def test_what_cannot_be_read_does_not_keep_others_from_being_read(
-    store: EmbeddedStore, path: str
-) -> None:
+def test_an_unreadable_znode_does_not_fail_the_others(store: EmbeddedStore, path: str) -> None:
     """Whatever of it that is; who asked is told."""
     store.commit(
         [

@@ -217,7 +217,7 @@ def test_answers_to_an_earlier_epoch_do_not_count(cluster: Cluster) -> None:
     assert (state.leader, state.isr, state.offline) == (1, (1, 3), (2,))
 
 
-def test_what_is_not_known_changes_nothing() -> None:
+def test_unknown_partitions_and_brokers_change_nothing() -> None:
     """A partition that there is none of; a broker of which nothing was said."""
     image = Cluster(1).image
     assert after_answers({}, 1, {T0: StorageAnswer(0, usable=False)}, image) == {}

@@ -163,7 +163,7 @@ def test_leadership_goes_back_where_too_little_of_it_is_left(cluster: Cluster) -
     assert cluster.process(AutoPreferredReplicaLeaderElection(0)) == 0
 
 
-def test_what_old_tools_ask_for(cluster: Cluster) -> None:
+def test_requests_of_zookeeper_tools_are_executed(cluster: Cluster) -> None:
     """In znodes, which stay until it is done; nonsense is taken away."""
     path = "/admin/reassign_partitions"
     wish = {"topic": "t", "partition": 0, "replicas": [3, 1]}
@@ -220,7 +220,7 @@ def test_an_error_with_one_change_of_the_isr_is_that_of_no_other(
 
 
 @pytest.mark.parametrize("asked", ["election", "move"])
-def test_what_old_tools_ask_for_stays_until_it_is_written(cluster: Cluster, asked: str) -> None:
+def test_requests_of_zookeeper_tools_are_kept_until_written(cluster: Cluster, asked: str) -> None:
     """A write that fails is tried again; taken away before, nobody would."""
     partition = {"topic": "t", "partition": 0}
     if asked == "move":

@@ -66,7 +66,9 @@ def test_without_a_secret_none_is_taken(tmp_path: Path, validate_only: bool) -> 
     assert alter(embedded, ConfigChange("log.cleaner.threads", "2")).granted
 
 
-def test_what_another_secret_encrypted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_password_with_another_secret_is_reported_and_kept(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """It is left out, told, and kept until it is set anew or removed."""
     embedded = Embedded(tmp_path, {SECRET: "before"})
     assert alter(embedded, ConfigChange(NAME, "pencil"), ConfigChange(OTHER, "key")).granted

@@ -115,7 +115,7 @@ def test_a_step_that_fails_does_not_end_the_rest() -> None:
 
 
 @pytest.mark.parametrize("error", [CoordinationError("away"), KafkaError(ErrorCode.NOT_CONTROLLER)])
-def test_what_nothing_can_succeed_after(error: Exception) -> None:
+def test_fatal_errors_end_all_steps(error: Exception) -> None:
     """Without a connection, or under another controller, no step is taken any more."""
     with pytest.raises(type(error)):
         Steps().take("brokers", lambda: fail(error))

@@ -109,7 +109,9 @@ def test_settings_of_all_brokers(embedded: Embedded) -> None:
     assert embedded.controller.settings[keys.LOG_RETENTION_MS] == 7
 
 
-def test_what_cannot_be_read(embedded: Embedded, caplog: pytest.LogCaptureFixture) -> None:
+def test_unreadable_topics_are_logged_and_skipped(
+    embedded: Embedded, caplog: pytest.LogCaptureFixture
+) -> None:
     """It is told and left; the rest is read."""
     somebody_writes(
         embedded,
@@ -151,7 +153,7 @@ def test_an_office_that_was_lost(embedded: Embedded) -> None:
 BROKER = BrokerRegistration(1, (), epoch=7)
 
 
-def test_what_makes_a_broker_another_one() -> None:
+def test_registrations_that_differ() -> None:
     """All but that it has caught up."""
     unclean = replace(BROKER, unclean=True)
     assert not is_other(unclean, BROKER)

@@ -97,7 +97,7 @@ def test_transactional_offsets_are_replayed_with_their_marker(
     ]
 
 
-def test_what_is_appended_meanwhile_is_read_too(written: Written) -> None:
+def test_records_appended_while_loading_are_read(written: Written) -> None:
     """Up to the end that the log has when the last step returns."""
     for number in range(RECORDS_AT_ONCE):
         written.add(encode(offset(number)))

@@ -12,7 +12,7 @@ from barnabas_broker.coordinator.memory import (
 LIMIT = 1 << 20
 
 
-def test_what_is_part_of_a_whole_counts_there_as_long_as_it_is() -> None:
+def test_a_part_counts_in_its_parent_until_it_is_removed() -> None:
     """A group that leaves takes all with it, and brings it along where it comes back."""
     whole = Account()
     part = Account(whole, 5)

@@ -227,7 +227,7 @@ def test_a_load_that_fails_is_retried(
 
 
 @pytest.mark.parametrize("error", EVERY, ids=lambda error: type(error).__name__)
-def test_what_is_due_and_fails_is_tried_again(
+def test_a_failed_timeout_is_retried(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,

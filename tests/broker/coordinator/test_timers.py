@@ -61,7 +61,7 @@ def test_timers_agree_with_a_plain_dictionary() -> None:
             assert timers.next_ms <= min(plain.values())
 
 
-def test_what_was_cancelled_is_forgotten_when_its_time_comes() -> None:
+def test_a_cancelled_timer_is_removed_when_due() -> None:
     """Until then it may be waited for, which costs a wake-up and no more."""
     clock = Clock()
     timers: Timers[str] = Timers(clock)

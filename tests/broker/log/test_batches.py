@@ -90,7 +90,7 @@ def test_finding_equals_walking(tmp_path: Path) -> None:
         ((70, b"\xff"), "CRC"),
     ],
 )
-def test_what_is_no_batch_is_refused(
+def test_corrupt_batches_are_refused(
     tmp_path: Path, damage: tuple[int, bytes], reason: str
 ) -> None:
     """With its position, before anything is allocated by its length."""
@@ -136,7 +136,7 @@ def test_no_batch_comes_to_more(codec: Codec) -> None:
     assert size <= most_inflated(batch, limit=LIMIT) < LIMIT
 
 
-def test_what_has_no_bound_may_come_to_the_limit() -> None:
+def test_batches_without_a_size_bound_count_as_the_limit() -> None:
     """Zstandard, old formats, and what is no batch at all."""
     batch = build_batch([(1000, None, b"x", ())], codec=Codec.ZSTD)
     old = bytearray(batch)

@@ -50,7 +50,7 @@ def test_negative_numbers_are_mistakes(epoch: int, start_offset: int) -> None:
         (7, (-1, -1)),  # not heard of yet
     ],
 )
-def test_where_an_epoch_ended(asked: int, answer: tuple[int, int]) -> None:
+def test_end_offset_for_epoch(asked: int, answer: tuple[int, int]) -> None:
     """The greatest known epoch at or below the one asked for, and where the next began."""
     assert epochs((2, 10), (4, 20), (6, 30)).end_offset_for(asked, 99) == answer
 

@@ -80,7 +80,7 @@ def test_a_state_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
         (errno.ENOMEM, None),
     ],
 )
-def test_what_errors_mean(number: int, finding: Finding | None) -> None:
+def test_errors_are_judged(number: int, finding: Finding | None) -> None:
     """Lack of room, a broken device, or a process without means; a failed sync is always broken."""
     assert judge_error(error(number)) is finding
     assert lacks_room(error(number)) == (finding is Finding.NO_ROOM)
@@ -89,7 +89,7 @@ def test_what_errors_mean(number: int, finding: Finding | None) -> None:
     assert not lacks_room(failed_sync)
 
 
-def test_what_free_room_means() -> None:
+def test_free_space_is_judged() -> None:
     """Between the two marks a directory stays what it is."""
     reserve = Reserve(keep=100, resume=200)
     judged = {free: reserve.judge(free) for free in (0, 99, 100, 199, 200, 10_000)}

@@ -117,7 +117,7 @@ def test_entries_are_written_behind_in_blocks(tmp_path: Path) -> None:
     assert last == struct.pack(">2i", PENDING_LIMIT, PENDING_LIMIT * 5000)
 
 
-def test_what_was_written_is_loaded_again(tmp_path: Path) -> None:
+def test_a_trimmed_index_is_loaded_again(tmp_path: Path) -> None:
     """A trimmed file gives the same answers in the next process."""
     notes_index(tmp_path).trim()
     loaded = OffsetIndex(tmp_path / f"{BASE:020d}.index", BASE, max_bytes=10 << 20)

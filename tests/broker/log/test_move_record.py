@@ -24,7 +24,7 @@ def test_a_note_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"1", b'{"from": "/a"}', b"\xff"])
-def test_what_is_no_note_counts_as_none(tmp_path: Path, content: bytes) -> None:
+def test_an_invalid_move_record_is_ignored(tmp_path: Path, content: bytes) -> None:
     """No crash makes one; the partition is then one without a note."""
     (tmp_path / move_record.NAME).write_bytes(content)
     assert move_record.read(tmp_path) is None

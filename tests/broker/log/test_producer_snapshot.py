@@ -21,7 +21,7 @@ def test_the_layout() -> None:
     assert data[6:] == BODY
 
 
-def test_what_was_written_is_read() -> None:
+def test_a_snapshot_is_read_back() -> None:
     """Only the last batch of a producer is kept, with the producer's last timestamp."""
     (entry,) = decode(encode([ENTRY]))
     assert (entry.producer_id, entry.epoch, entry.coordinator_epoch) == (77, 1, 3)

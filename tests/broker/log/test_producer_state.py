@@ -334,7 +334,7 @@ def test_a_transaction_may_begin_at_the_first_offset() -> None:
     assert accept(again, marker(2, commit=False, producer=0)) == [AbortedTransaction(0, 0, 2, 3)]
 
 
-def test_those_with_open_transactions_leave_room_for_others() -> None:
+def test_producers_with_open_transactions_leave_room_for_others() -> None:
     """Were they more than the bound, no other producer would be known for two batches."""
     state = with_open_transactions(32, ids_max=16)
     accept(state, batch(0, offset=32, producer=100))
@@ -381,7 +381,7 @@ HISTORIES = st.lists(
 @given(history=HISTORIES, origin=st.sampled_from((Origin.CLIENT, Origin.REPLICATION)))
 @example(history=[batch(3, 2), batch(0, 3), batch(3, 2)], origin=Origin.REPLICATION)
 @example(history=[batch(0, transactional=True), batch(1)], origin=Origin.CLIENT)
-def test_what_follows_beyond_doubt_is_what_is_found_to_follow(
+def test_a_batch_that_follows_is_accepted_by_the_full_check(
     history: list[ProducerBatch], origin: Origin
 ) -> None:
     """A batch that `follows` would be taken as new, and leaves what it would leave then.

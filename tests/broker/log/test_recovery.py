@@ -103,7 +103,7 @@ def test_files(name: str, others: tuple[str, ...], expected: tuple[str, FileActi
     [(99, False, True), (100, False, True), (101, False, False), (101, True, True),
      (None, True, False)],
 )  # fmt: skip
-def test_what_a_later_start_will_not_look_at(
+def test_segments_below_the_recovery_point_are_not_scanned(
     next_base_offset: int | None, clean: bool, trusted: bool
 ) -> None:
     """All below the recovery point was synced; the last segment is always looked at."""

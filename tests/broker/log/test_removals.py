@@ -46,7 +46,9 @@ def test_a_full_disk_waits_for_no_delay(tmp_path: Path) -> None:
     assert (roomy.path / "0.log.deleted").exists()
 
 
-def test_what_is_gone_or_cannot_go(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_missing_directories_are_ignored_and_failures_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """The first is as it should be; the second is told and left."""
     remove_given_up(tmp_path / "gone")
     assert not caplog.text

@@ -84,7 +84,7 @@ def test_a_clean_restart_keeps_the_numbers(tmp_path: Path) -> None:
     assert tallies(again) == counted(again)
 
 
-def test_what_does_not_fit_the_log_is_not_believed(tmp_path: Path) -> None:
+def test_stats_that_do_not_match_the_segment_are_ignored(tmp_path: Path) -> None:
     """Numbers of a segment of another size, and files of nonsense, are left aside."""
     log = opened(tmp_path)
     for _ in range(6):

@@ -314,7 +314,7 @@ def test_the_recovery_point_moves_when_the_plan_has_run(tmp_path: Path) -> None:
     assert log.recovery_point == 6
 
 
-def test_what_was_not_synced_before_a_rename_is_after_it(tmp_path: Path) -> None:
+def test_files_written_before_a_rename_are_synced_after_it(tmp_path: Path) -> None:
     """A copy gets its final name after a sync, and may have written beside its segments since."""
     log = open_log(tmp_path)
     log.assign_topic_id(TOPIC_ID)

@@ -73,7 +73,7 @@ def _with_section(section: bytes, codec: Codec = Codec.NONE, count: int = 1) -> 
     return _sealed(header + payload, [(ATTRIBUTES_POSITION, ">h", codec)])
 
 
-def test_what_is_too_large_is_not_copied_first() -> None:
+def test_a_too_large_batch_is_refused_without_a_copy() -> None:
     """A request may have a hundred megabytes, and the event loop looks at it."""
     giant = bytearray(build_batch([(NOW, None, bytes(8 << 20), ())]))
     tracemalloc.start()
@@ -685,7 +685,7 @@ def test_long_decompression_is_left_to_a_thread(codec: Codec) -> None:
 
 
 @pytest.mark.parametrize("claim", [10, 2 << 20])
-def test_what_gzip_says_of_its_size_is_no_more_than_a_hint(claim: int) -> None:
+def test_the_size_field_of_gzip_is_not_trusted(claim: int) -> None:
     """If it says much it is not begun, if little it ends there; a thread finds that it lies."""
     large = build_batch([(NOW, None, bytes((2 << 20) + 9), ())], codec=Codec.GZIP)
     section = b"no gzip" if claim > validator.AT_ONCE_BYTES else large[HEADER_SIZE:-4]

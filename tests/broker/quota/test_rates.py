@@ -101,7 +101,7 @@ def test_a_client_that_honours_its_throttle_time_is_within_its_quota() -> None:
     assert sensor.record(0, 20_000) == 0
 
 
-def test_what_is_taken_back_was_never_there() -> None:
+def test_an_unrecorded_amount_does_not_count() -> None:
     """A throttled fetch."""
     sensor = RateSensor(100, windows=11, window_ms=1000)
     assert sensor.record(50_000, 5) > 0

@@ -40,7 +40,7 @@ def test_stale_and_unknown_leader_epochs_are_refused(asked: int, answer: ErrorCo
         (7, EpochEnd(-1, -1)),
     ],
 )
-def test_where_an_epoch_ends(asked: int, answer: EpochEnd) -> None:
+def test_epoch_end_offsets(asked: int, answer: EpochEnd) -> None:
     """The greatest epoch up to the one asked, and the start of the first one after it."""
     assert epoch_end(log_of(3, 3, 3, 6), asked) == answer
 

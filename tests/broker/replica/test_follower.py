@@ -43,7 +43,7 @@ def fetching(log: MemoryLog, *, on_fetch: bool = True) -> Following:
     return follower.truncated(state, log, Truncate(log.log_end_offset, agreed=True))
 
 
-def test_where_it_begins() -> None:
+def test_initial_state_of_a_follower() -> None:
     """By epoch from the log's end; without epochs from what is surely common."""
     log = log_of(1, 1, 3, high_watermark=1)
     assert following(log) == Following(9, Phase.TRUNCATING, 3, -1, False)
@@ -62,7 +62,7 @@ def test_the_same_epoch_goes_on() -> None:
     assert again.phase is Phase.TRUNCATING
 
 
-def test_what_it_asks() -> None:
+def test_the_request_of_each_state() -> None:
     """One question for each phase, always in the epoch it follows."""
     log = log_of(1, 3)
     state = following(log)
@@ -91,7 +91,7 @@ def test_what_it_asks() -> None:
         (EpochEnd(-1, -1), Truncate(5, agreed=True)),
     ],
 )
-def test_where_it_cuts(answer: EpochEnd, cut: Truncate) -> None:
+def test_truncation_offsets(answer: EpochEnd, cut: Truncate) -> None:
     """Every case of KIP-101 and KIP-279, for a log that holds epochs 3, 3, 3, 5, 5."""
     log = log_of(3, 3, 3, 5, 5)
     state = following(log)
@@ -124,7 +124,7 @@ def test_a_diverging_fetch_cuts_and_fetches_again() -> None:
     assert follower.question(state, log) == AskRecords(9, 2, 3, 0)
 
 
-def test_what_it_appends() -> None:
+def test_records_of_a_newer_epoch_are_not_appended() -> None:
     """Nothing of a newer epoch than the one it asked in: that is another leader's (KAFKA-18723)."""
     log = log_of(1)
     state = fetching(log)

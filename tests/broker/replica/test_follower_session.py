@@ -258,7 +258,7 @@ def test_a_fetch_looks_at_what_has_changed_only(monkeypatch: pytest.MonkeyPatch)
         )
 
 
-def test_what_says_nothing_is_found_by_looking_at_everything_now_and_then() -> None:
+def test_unreported_log_start_changes_are_found_by_a_periodic_scan() -> None:
     """Retention moves the start of a log without a word; followers hear of it all the same."""
     with leading(sessions=10) as leader:
         followers = [Follower(it, leader) for it in FOLLOWERS]
@@ -430,7 +430,7 @@ def request_of_all(epoch: int) -> FetchRequest:
     )
 
 
-def test_what_comes_while_others_have_their_turn_is_not_waited_for() -> None:
+def test_records_appended_between_turns_complete_the_fetch() -> None:
     """A partition that was read already grows before the fetch begins to wait."""
     with leading(sessions=10) as leader:
         work = leader.work(request_of_all(0))

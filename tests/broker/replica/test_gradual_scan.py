@@ -28,7 +28,7 @@ def test_after_a_period_without_a_call_all_are_due() -> None:
     assert scan.due([], 9_000) == []
 
 
-def test_what_has_come_is_visited_with_the_next_round() -> None:
+def test_added_items_are_visited_in_the_next_round() -> None:
     """What has gone may be named once more; the caller knows."""
     scan: GradualScan[int] = GradualScan(10, 0)
     assert scan.due([1, 2], 5) == [1]

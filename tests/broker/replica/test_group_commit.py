@@ -263,7 +263,7 @@ def test_members_wait_for_their_assignment(node: BrokerServer, wire: Wire, syncs
     assert waiting.result() == b"mine"
 
 
-def test_what_a_crash_left_counts_after_it_was_synced(tmp_path: Path) -> None:
+def test_records_of_a_crashed_process_count_after_a_sync(tmp_path: Path) -> None:
     """Records that the last process wrote and did not sync are synced before they are shown."""
     with running_node(tmp_path) as node, Wire(port_of(node)) as wire:
         wire.create_topic("t")

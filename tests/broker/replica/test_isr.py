@@ -42,7 +42,7 @@ def test_the_slowest_of_the_isr_holds_the_mark() -> None:
     assert committed(view, 9, 10) == 9, "it does not go back"
 
 
-def test_what_the_leader_has_on_disk_can_be_what_counts() -> None:
+def test_with_fsync_the_leader_counts_to_its_durable_end() -> None:
     """Where records count once they are synced, the leader's copy ends at its durable end."""
     view = leader((1, 2))
     fetch(view, 2, 10, end=10)

@@ -41,7 +41,7 @@ def test_then_only_what_changed_is_named() -> None:
     assert session.changes({A: want(7), B: want(0)}, by_topic_id=True) == Changes(5, 2, {})
 
 
-def test_what_is_not_wanted_any_more_is_forgotten() -> None:
+def test_partitions_no_longer_fetched_are_forgotten() -> None:
     """By the id it was named with; a topic of the same name with another id is another."""
     session = begun()
     assert session.changes({A: want(0, topic=2)}, by_topic_id=True) == Changes(

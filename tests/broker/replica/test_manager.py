@@ -428,7 +428,7 @@ def test_a_replica_that_leaves_the_assignment_is_not_waited_for(
     assert deletion.future.done()
 
 
-def test_what_is_counted_out_when_a_directory_takes_nothing(bench: Bench) -> None:
+def test_replicas_demoted_in_a_full_directory(bench: Bench) -> None:
     """A leader that others can replace, and a follower; not what only this broker has."""
     shared = PartitionState((1, 2), (1, 2), leader=1, leader_epoch=0, controller_epoch=1)
     bench.see(image(led_by(1), shared, replace(shared, leader=2)))
@@ -464,7 +464,7 @@ def test_one_partition_that_cannot_be_made_is_no_reason_for_the_others(
     assert bench.manager.leader(TopicPartition("t", 1)).is_leader
 
 
-def test_what_is_about_to_be_led_is_not_unknown(bench: Bench) -> None:
+def test_an_expected_partition_is_not_unknown(bench: Bench) -> None:
     """For as long as one request announces it."""
     assert refusal(bench) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     bench.manager.expect([T0])

@@ -75,7 +75,7 @@ def rule(
     return AclBinding(ResourcePattern(TOPIC, name), entry)
 
 
-def test_what_came_close() -> None:
+def test_acls_that_nearly_match() -> None:
     """One thing differs; two are too many."""
     close = {
         rule("orders", "User:bob"): Difference.PRINCIPAL,
@@ -90,7 +90,7 @@ def test_what_came_close() -> None:
     assert dict(found.near_misses) == close
 
 
-def test_what_is_implied_is_not_close_but_sufficient() -> None:
+def test_an_implied_operation_matches() -> None:
     """Read allows Describe."""
     binding = rule("orders")
     asked = Question("User:alice", "", DESCRIBE, TOPIC, "orders")

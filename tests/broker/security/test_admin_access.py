@@ -84,7 +84,7 @@ def status(node: BrokerServer, context: ssl.SSLContext, authorization: str = "")
     return ask(node, "/in-sync", context, authorization)[0]
 
 
-def test_what_is_asked_without_a_token(secured: BrokerServer, tmp_path: Path) -> None:
+def test_only_probes_are_served_without_a_token(secured: BrokerServer, tmp_path: Path) -> None:
     """Probes are answered; whatever tells more is not, nor which paths there are."""
     anybody = trusting(tmp_path)
     assert ask(secured, "/live", anybody)[:2] == (200, "live\n")

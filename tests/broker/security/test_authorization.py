@@ -50,7 +50,7 @@ def test_a_principal_is_written_kind_colon_name() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "alice", ":alice"])
-def test_what_is_no_principal(text: str) -> None:
+def test_invalid_principals_are_refused(text: str) -> None:
     """A name without a kind is a mistake in a configuration file, not a user."""
     with pytest.raises(ValueError, match="written Kind:name"):
         Principal.parse(text)

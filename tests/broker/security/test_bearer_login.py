@@ -20,7 +20,7 @@ OPTIONS = {"clientId": "broker", "clientSecret": "of-the-broker", "scope": "kafk
 NOW_S = 1_000_000.0
 
 
-def test_what_is_posted() -> None:
+def test_the_token_request_has_the_client_credentials_form() -> None:
     """As RFC 6749 (4.4.2) and Kafka's client have it; the secret is shown nowhere else."""
     login = BearerLogin.read(URL, {**OPTIONS, "extension_traceId": "7"}, HANDLERS[0])
     assert login.form == b"grant_type=client_credentials&scope=kafka+all"
@@ -45,7 +45,9 @@ def test_what_is_posted() -> None:
         (URL, OPTIONS, "com.example.Handler", "sasl.login.callback.handler.class"),
     ],
 )  # fmt: skip
-def test_what_is_refused(url: str, options: dict[str, str], handler: str, reason: str) -> None:
+def test_invalid_login_options_are_refused(
+    url: str, options: dict[str, str], handler: str, reason: str
+) -> None:
     """By its name, and without a secret."""
     with pytest.raises(BearerLoginError, match=re.escape(reason)) as caught:
         BearerLogin.read(url, options, handler)
@@ -91,7 +93,7 @@ def test_when_another_one_is_fetched() -> None:
         (json.dumps({"access_token": encoded({"exp": 10**400})}).encode(), "no time in exp"),
     ],
 )
-def test_what_is_no_token(content: bytes, reason: str) -> None:
+def test_invalid_token_responses_are_refused(content: bytes, reason: str) -> None:
     """An answer that cannot be used is said to be so, without what it was."""
     with pytest.raises(BearerLoginError, match=reason):
         AccessToken.of_answer(content, NOW_S)

@@ -98,7 +98,7 @@ def test_unsecured_tokens_only_where_kafkas_handler_is_named() -> None:
         ({URL: "file:///keys", of_login(HANDLER_OF_ALL): "x"}, "login.callback.*can have one of"),
     ],
 )
-def test_what_a_listener_cannot_start_with(given: dict[str, str], message: str) -> None:
+def test_invalid_oauthbearer_settings_fail_the_startup(given: dict[str, str], message: str) -> None:
     """The setting is named."""
     with pytest.raises(SettingError, match=message):
         listener_sasl(settings(**given), "OUT", {})

@@ -211,7 +211,7 @@ def test_critical_extensions(header: dict[str, Any]) -> None:
     "token",
     ["", ".", "..", "a.b", "a.b.c", "a.b.c.d", "e30.e30.", "W10.W10.AAAA", f"{'W1' * 9000}.e30.A"],
 )
-def test_what_is_no_token(token: str) -> None:
+def test_malformed_tokens_are_refused(token: str) -> None:
     """It is refused by both checks, whatever it is."""
     with pytest.raises(TokenError):
         signed()(token)

@@ -82,7 +82,7 @@ def test_expired_at_once() -> None:
 
 
 @pytest.mark.parametrize("change", [RULES.renew, RULES.expire])
-def test_what_is_refused(change: object) -> None:
+def test_foreign_and_expired_tokens_cannot_be_changed(change: object) -> None:
     """Others than owner and renewers, the requester among them; and what has expired."""
     assert callable(change)
     for principal, now_ms, code in (

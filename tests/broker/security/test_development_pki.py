@@ -80,7 +80,7 @@ def test_names_that_are_no_files(tmp_path: Path, name: str) -> None:
         authority.issue(name, [], days=1)
 
 
-def test_what_is_no_authority(tmp_path: Path) -> None:
+def test_an_invalid_authority_is_refused(tmp_path: Path) -> None:
     """The line says what is missing, or what does not fit."""
     with pytest.raises(CertificateError, match=r"authority\.pem: No such file"):
         Authority(tmp_path)

@@ -47,7 +47,7 @@ def test_sections_modules_and_options() -> None:
         ("C { M required; };\nC { M required; };", "the section C is there twice"),
     ],
 )
-def test_what_is_no_login_file(text: str, reason: str) -> None:
+def test_invalid_jaas_files_are_refused(text: str, reason: str) -> None:
     """The line and what is missing; never a value, which may be a password."""
     with pytest.raises(JaasError) as caught:
         parse(text)

@@ -94,7 +94,7 @@ def test_a_private_key_is_reduced_to_its_public_half() -> None:
         (b" " * (BYTES_MAX + 1), "more than"),
     ],
 )
-def test_what_is_no_key_set(data: bytes, message: str) -> None:
+def test_invalid_key_sets_are_refused(data: bytes, message: str) -> None:
     """It is refused as a whole."""
     with pytest.raises(KeySetError, match=message):
         KeySet.parse(data)

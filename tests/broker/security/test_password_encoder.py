@@ -60,7 +60,7 @@ def test_the_secret_before() -> None:
         ("passwordLength:6", "", "malformed"),
     ],
 )
-def test_what_is_no_password(part: str, other: str, reason: str) -> None:
+def test_damaged_passwords_are_refused(part: str, other: str, reason: str) -> None:
     """Told in a line that has nothing of it."""
     written = encoder(secret="s").encode("pencil")
     assert part in written

@@ -36,7 +36,7 @@ def test_the_right_password(token: bytes) -> None:
         (b"bob\0alice\0wonder", "different from username"),
     ],
 )
-def test_what_is_refused(token: bytes, told: str) -> None:
+def test_invalid_plain_credentials_are_refused(token: bytes, told: str) -> None:
     """In the words of Kafka's PlainSaslServer."""
     exchange = PlainServer(USERS)
     with pytest.raises(SaslError) as refused:
@@ -117,7 +117,7 @@ def test_sections_of_a_login_file() -> None:
         ({JAAS: ALICE + ALICE}, "one login module"),
     ],
 )
-def test_what_a_listener_cannot_start_with(given: dict[str, str], message: str) -> None:
+def test_invalid_sasl_settings_fail_the_startup(given: dict[str, str], message: str) -> None:
     """The setting is named; passwords are not shown."""
     with pytest.raises(SettingError, match=message) as refused:
         listener_sasl(settings(given), "OUT", {})

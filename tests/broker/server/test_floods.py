@@ -133,7 +133,7 @@ def test_a_connection_that_stops_flooding_is_served_at_once(
     play(story, monkeypatch)
 
 
-def test_what_completes_a_request_says_nothing_of_floods(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rest_of_a_request_is_no_flood(monkeypatch: pytest.MonkeyPatch) -> None:
     """A flood is cut anywhere: the rest of one request is received alone, and served at once."""
 
     async def story(server: Server, a: Client, b: Client) -> None:
@@ -215,7 +215,7 @@ def test_a_closed_connection_leaves_the_queue(monkeypatch: pytest.MonkeyPatch) -
     play(story, monkeypatch)
 
 
-def test_what_does_not_go_together_is_seldom_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_that_cannot_be_combined_are_seldom_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     """To try costs something, and what a client sends seldom changes in kind."""
 
     async def story(server: Server, a: Client, b: Client) -> None:

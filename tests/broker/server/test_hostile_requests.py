@@ -101,7 +101,7 @@ BAD_FRAMES = {
 
 
 @pytest.mark.parametrize("frame", BAD_FRAMES.values(), ids=BAD_FRAMES)
-def test_what_is_no_request_ends_the_connection(
+def test_malformed_requests_close_the_connection(
     wire: Wire, frame: bytes, canary: Callable[[], None]
 ) -> None:
     """Nothing after it could be trusted."""
@@ -309,7 +309,7 @@ def test_a_commit_with_much_metadata_is_refused(
 # Fetches.
 
 
-def test_what_is_fetched_is_bounded_by_the_broker(
+def test_fetch_sizes_are_bounded_by_the_broker(
     wire: Wire, topic: str, canary: Callable[[], None]
 ) -> None:
     """The client's own bounds may be as large as a number can be."""

@@ -100,7 +100,7 @@ def test_a_member_that_never_answers_is_asked_again(mute_at_first: str) -> None:
     store.close()
 
 
-def test_what_is_written_is_read(store: SessionStore) -> None:
+def test_data_is_read_as_written(store: SessionStore) -> None:
     """No data and empty data are two things, as they are for Kafka."""
     committed = store.commit(
         [Create("/a"), Create("/a/empty", b""), Create("/a/b", b"one"), SetData("/a/b", b"two", 0)],

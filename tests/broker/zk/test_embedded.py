@@ -51,7 +51,7 @@ AFTER_EACH = [
 ]
 
 
-def test_what_was_committed_is_there_after_a_restart(tmp_path: Path) -> None:
+def test_committed_znodes_survive_a_restart(tmp_path: Path) -> None:
     """Data of all kinds, versions and counters come back."""
     write(tmp_path)
     store = EmbeddedStore.open(tmp_path, now_ms=5)

@@ -8,7 +8,7 @@ from barnabas_broker.zk.names import is_znode_name
 
 
 @pytest.mark.parametrize("name", ["a", "*", "a.b", "...", "CN=a, O=b", "\u00f6", "\U00002603"])
-def test_what_a_znode_may_be_called(name: str) -> None:
+def test_valid_znode_names(name: str) -> None:
     """What tools name resources by."""
     assert is_znode_name(name)
 
@@ -16,6 +16,6 @@ def test_what_a_znode_may_be_called(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["", ".", "..", "a/b", "\x00", "a\n", "\x7f", "\ue000", "\U0001f600"]
 )
-def test_what_no_znode_is_called(name: str) -> None:
+def test_invalid_znode_names(name: str) -> None:
     """ZooKeeper refuses the whole request."""
     assert not is_znode_name(name)

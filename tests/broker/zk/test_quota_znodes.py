@@ -33,7 +33,7 @@ def test_paths(entity: QuotaEntity, path: str) -> None:
 @pytest.mark.parametrize(
     "path", ["topics/t", "brokers/1", "users/", "users/a/clients/", "users/a/b/c", "clients/a/b"]
 )
-def test_what_has_no_quotas(path: str) -> None:
+def test_paths_without_a_quota_entity(path: str) -> None:
     """Other entities, and paths that Kafka does not write."""
     kind, _, name = path.partition("/")
     assert quota_entity(kind, name) is None

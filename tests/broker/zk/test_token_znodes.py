@@ -46,7 +46,7 @@ def test_older_versions_have_no_requester() -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_what_is_no_token(change: dict[str, object]) -> None:
+def test_malformed_token_znodes_are_refused(change: dict[str, object]) -> None:
     """The error names the znode."""
     value = {**json.loads(THEIRS), **change}
     with pytest.raises(MalformedZnodeError, match="/delegation_token/tokens/id"):

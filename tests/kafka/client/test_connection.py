@@ -124,7 +124,7 @@ def test_a_response_without_a_request_ends_the_connection() -> None:
 
 
 @pytest.mark.parametrize("data", [b"HTTP/1.1 400 Bad Request", b"\xff\xff\xff\xff", b"\0\0\0\1x"])
-def test_what_is_no_broker_is_said_to_be_none(data: bytes) -> None:
+def test_a_malformed_response_is_an_error(data: bytes) -> None:
     """A web server, a length below zero, a frame that is too short."""
     with pytest.raises(MalformedResponseError):
         connection().receive(data)

@@ -74,7 +74,7 @@ def test_only_what_failed_is_asked_again() -> None:
     assert (set(results.values), results.errors) == ({"a", "b"}, {"c": gone})
 
 
-def test_what_a_response_leaves_out_has_failed() -> None:
+def test_items_missing_from_a_response_have_failed() -> None:
     """A broker that answers half of a request has not said that the rest succeeded."""
     progress = Progress(delete_topics(["a", "b"]), ["a", "b"])
     progress.take(["a", "b"], {"a": None})

@@ -48,7 +48,7 @@ def test_the_bytes_of_an_assignment() -> None:
 
 
 @pytest.mark.parametrize("data", [b"\0", b"\xff\xff\0\0\0\0", b"\0\1\0\0\0\1"])
-def test_what_is_none_is_refused(data: bytes) -> None:
+def test_malformed_subscriptions_are_refused(data: bytes) -> None:
     """Too short, a negative version, or cut off."""
     with pytest.raises(DecodeError):
         read_subscription(data)

@@ -52,7 +52,7 @@ def test_ordinary_requests_are_read_as_declared(path: FastPath, data: st.DataObj
 @EVERY_PATH
 @settings(max_examples=400)
 @given(data=st.data())
-def test_what_is_read_of_damaged_requests_is_what_is_declared(
+def test_damaged_requests_decode_as_with_the_declared_codec(
     path: FastPath, data: st.DataObject
 ) -> None:
     """A few bytes are others, or some are missing at the end."""
@@ -75,7 +75,7 @@ def test_noise_is_left_alone(path: FastPath, frame: bytes, version: int) -> None
 
 
 @EVERY_VERSION
-def test_what_is_not_ordinary_is_left_alone(path: FastPath, version: int) -> None:
+def test_uncommon_requests_take_the_slow_path(path: FastPath, version: int) -> None:
     """The examples of each path, and versions of other layouts."""
     for example in path.examples(version):
         frame = path.frame(example.request, version)

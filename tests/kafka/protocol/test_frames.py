@@ -23,7 +23,7 @@ def test_any_pieces_give_the_same_frames(piece: int) -> None:
     assert reader.buffered == 0
 
 
-def test_what_is_not_complete_waits() -> None:
+def test_an_incomplete_frame_is_buffered() -> None:
     """The beginning of a frame stays in the buffer."""
     reader = FrameReader()
     reader.feed(frame(b"one") + b"\0\0\0\5tw")

@@ -246,7 +246,7 @@ def test_a_broker_that_does_not_run() -> None:
         (lambda: refactored(layout((0,)), {0: None}, 0), "one replica at least"),
     ],
 )
-def test_what_cannot_be_planned(plan: Callable[[], Plan], told: str) -> None:
+def test_impossible_plans_are_refused(plan: Callable[[], Plan], told: str) -> None:
     """The reason names brokers, partitions and racks."""
     with pytest.raises(PlanError, match=told):
         plan()

@@ -282,7 +282,7 @@ def test_no_codec_is_capped_as_well() -> None:
 @pytest.mark.parametrize(
     "size", [256 << 10, (256 << 10) + 1, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, (3 << 20) + 5]
 )
-def test_what_is_inflated_is_whole(size: int) -> None:
+def test_decompressed_data_is_complete(size: int) -> None:
     """Around a piece and beyond it, with exactly the room it takes; a cut is still noticed."""
     data = random.Random(size).randbytes(5000) * (size // 5000 + 1)
     data = data[:size]

@@ -284,7 +284,7 @@ def test_zstd_cannot_be_converted() -> None:
         legacy.build_message_set(RECORDS, magic=1, codec=Codec.ZSTD)
 
 
-def test_what_lies_before_zstd_is_converted() -> None:
+def test_batches_before_zstd_are_converted() -> None:
     """An old client gets on until the first batch that it can never read."""
     plain = build_batch([(NOW, None, b"v", [])])
     data = plain + build_batch([(NOW, None, b"w", [])], codec=Codec.ZSTD)

@@ -51,7 +51,7 @@ def test_codecs_know_no_zeros_of_others(codec: Codec) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 100, MIB, 3 * MIB + 1, 4 * MIB])
-def test_what_is_written_is_what_there_is(size: int) -> None:
+def test_pages_hold_exactly_the_written_bytes(size: int) -> None:
     """Nothing of a larger buffer comes with it, whether the system or Python had it before."""
 
     def write(buffer: bytearray) -> int:

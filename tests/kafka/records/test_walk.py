@@ -302,7 +302,7 @@ def test_timestamps_at_the_ends_of_the_range(delta: int, base: int) -> None:
         assert fault == walk.TIMESTAMP_OVERFLOW
 
 
-def test_what_the_builder_builds_is_sound(variant: ModuleType) -> None:
+def test_built_batches_are_valid(variant: ModuleType) -> None:
     """A large batch of our own passes, however long its numbers are."""
     content: list[RecordContent] = [
         (BASE + i * 10_000, b"k" * (i % 70), b"v" * (i * 11 % 5000), [("h" * (i % 3), b"")])

@@ -39,7 +39,7 @@ def test_the_notes_hadoop_cluster() -> None:
     }
 
 
-def test_what_the_notes_files_do_not_get_is_listed() -> None:
+def test_settings_without_effect_are_listed() -> None:
     """Nothing that was given is silently ignored."""
     idle = read("notes-three-brokers.properties").without_effect
     assert idle["num.network.threads"].served is Served.OTHERWISE
@@ -134,7 +134,7 @@ def test_a_wrong_change_at_run_time_is_refused() -> None:
         settings.with_dynamic({}, {"log.cleaner.threads": "1000"})
 
 
-def test_what_differs_from_the_defaults_hides_secrets() -> None:
+def test_non_default_settings_hide_secrets() -> None:
     """The list that a broker logs at start."""
     settings = BrokerSettings.from_mapping({"ssl.key.password": "s3cret", "num.partitions": "1"})
     assert settings.changed == {"ssl.key.password": "[hidden]"}

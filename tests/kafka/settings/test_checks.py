@@ -241,7 +241,7 @@ def test_mechanisms_that_brokers_can_use() -> None:
         {"replica.selector.class": "com.example.Selector"},
     ],
 )
-def test_what_must_not_be_passed_over(given: dict[str, str]) -> None:
+def test_unsupported_security_settings_are_refused(given: dict[str, str]) -> None:
     """A setting that guards or changes a cluster is refused where it cannot be served."""
     assert len(lines(given)) == 1
 

@@ -20,14 +20,14 @@ def test_whole_numbers(text: str, value: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1_000", "0x10", "1.0", "32768", "-32769", "\u0661"])
-def test_what_is_no_whole_number(text: str) -> None:
+def test_invalid_integers_are_refused(text: str) -> None:
     """Python's looser forms and numbers too wide for the type are refused."""
     with pytest.raises(SettingError):
         declare.short("n", 0, "A number.").parse(text)
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "1_0", "half", "1.1", "-0.1"])
-def test_what_is_no_fraction_in_range(text: str) -> None:
+def test_invalid_fractions_are_refused(text: str) -> None:
     """Only finite numbers in the range pass."""
     with pytest.raises(SettingError):
         RATIO.parse(text)

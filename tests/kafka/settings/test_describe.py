@@ -103,7 +103,7 @@ def test_secrets_and_unknown_names_have_no_value() -> None:
     assert entries["acme.key"].type is Kind.UNKNOWN
 
 
-def test_what_can_change_at_run_time() -> None:
+def test_dynamic_settings_are_not_read_only() -> None:
     """Read-only means that not even another name for the same can change."""
     entries = describe(BrokerSettings({}))
     assert entries["num.partitions"].read_only

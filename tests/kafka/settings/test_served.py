@@ -46,7 +46,7 @@ def read_by_the_broker() -> tuple[set[str], set[str]]:
     return {synonym for name in own for synonym in synonyms_of(name)}, topics
 
 
-def test_what_is_in_effect_is_read() -> None:
+def test_effective_settings_are_read_by_the_broker() -> None:
     """A setting is never promised and forgotten."""
     brokers, topics = read_by_the_broker()
     forgotten = [
@@ -58,7 +58,7 @@ def test_what_is_in_effect_is_read() -> None:
     assert forgotten == []
 
 
-def test_what_is_read_is_in_effect() -> None:
+def test_settings_that_the_broker_reads_are_effective() -> None:
     """A setting that works is not listed as one that does not."""
     brokers, topics = read_by_the_broker()
     denied = [

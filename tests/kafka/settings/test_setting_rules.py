@@ -79,7 +79,7 @@ def test_versions_of_kafka(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["", "0.7", "0.8", "3.10", "3.9-IV1", "3.9-IVx", "latest"])
-def test_what_is_no_version(version: str) -> None:
+def test_unknown_versions_are_refused(version: str) -> None:
     """A version that Kafka never had is refused."""
     assert not KNOWN_VERSION.allows(version)
 

@@ -21,7 +21,7 @@ def _with(configuration: dict[str, Any]) -> dict[str, Any]:
     return examples.cluster(listeners=[PLAIN, outside])
 
 
-def test_what_is_different_for_a_broker() -> None:
+def test_configuration_of_single_brokers() -> None:
     """Others have nothing of their own."""
     document = _with({"brokers": [{"broker": 1, "advertisedHost": "one.example"}]})
     given = read_cluster(document).body.spec.listeners[1].configuration

@@ -36,7 +36,7 @@ def test_development_is_as_small_as_it_was() -> None:
         assert spec.broker_config == {}
 
 
-def test_what_the_resource_says_counts_before_its_profile() -> None:
+def test_the_resource_overrides_its_profile() -> None:
     """One setting of one's own does not cost the others."""
     brokers = {**STORAGE, "replicas": 5, "resources": {"memory": "8Gi"}}
     config = {"min.insync.replicas": "3"}

@@ -7,7 +7,7 @@ from barnabas_operator.api.writing import to_json
 from tests.operator import examples
 
 
-def test_what_was_read_is_written_with_its_defaults() -> None:
+def test_a_resource_is_written_with_its_defaults() -> None:
     """Fields that are None are left out; the rest is there."""
     written = to_json(read_cluster(examples.cluster()).body.spec)
     assert written["listeners"][0] == {"name": "plain", "type": "internal", "port": 9092}

@@ -60,7 +60,7 @@ def _controller(work: Work, found: Found) -> Controller:
     return Controller(work, lambda: found, Metrics(Health()), resync_s=LONG)
 
 
-def test_what_exists_is_reconciled_without_an_event() -> None:
+def test_existing_resources_are_reconciled_at_startup() -> None:
     """A start of the operator reconciles everything."""
     work = Work({A: 1})
 

@@ -55,7 +55,7 @@ def test_more_of_a_spec_is_news() -> None:
 
 
 @pytest.mark.parametrize("kind", OWNED, ids=lambda kind: kind.kind)
-def test_what_a_pod_or_its_statefulset_does_asks_for_a_pass(kind: Kind) -> None:
+def test_events_of_pods_and_statefulsets_trigger_a_reconciliation(kind: Kind) -> None:
     """A cluster that waits for long has its next pass late: what it waits for may be a pod."""
     asked: list[Key] = []
     observed: list[Kind] = []
@@ -106,7 +106,7 @@ def test_a_watch_that_ends_says_that_events_may_be_missed() -> None:
     assert asyncio.run(first_loss()) == "ns"
 
 
-def test_what_is_owned_is_selected_by_the_api_server() -> None:
+def test_watches_select_owned_objects_by_label() -> None:
     """Not all pods of the namespace are sent, parsed and thrown away."""
     selectors = settings().watching.label_selectors
     for kind, selector in OWNED.items():

@@ -85,7 +85,7 @@ def test_a_users_change_is_acted_on_at_once_in_back_off() -> None:
     assert queue.get(5.0) == [A]
 
 
-def test_what_we_own_does_not_turn_back_off_into_a_hot_loop() -> None:
+def test_events_of_owned_objects_do_not_reset_back_off() -> None:
     """A failing pass may itself change a StatefulSet each time."""
     queue = WorkQueue(failures={A: 6})
     queue.add(A, 0.0)
@@ -159,7 +159,7 @@ def test_a_pass_has_an_age() -> None:
     assert queue.longest_pass(5.0) == (4.0, A)
 
 
-def test_what_is_gone_is_forgotten() -> None:
+def test_a_deleted_key_is_dropped() -> None:
     """Otherwise a deleted cluster would be reconciled for ever; a running one is dropped later."""
     queue = WorkQueue()
     for key in (A, B, C):

@@ -31,7 +31,7 @@ def choose(
     return coordination.choose(cluster, record or Record(cluster="c", file="f"), state)
 
 
-def test_what_the_resource_asks_for(state: StateDirectory) -> None:
+def test_the_metadata_store_follows_the_resource(state: StateDirectory) -> None:
     """One broker keeps its own; several need a ZooKeeper, Apache's where it is asked for."""
     assert choose(state) is Keeper.BROKER
     assert choose(state, brokers=3) is Keeper.DEVELOPMENT

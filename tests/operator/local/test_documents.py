@@ -255,7 +255,7 @@ def test_a_secured_cluster_that_cannot_be(spec: Document, problem: str) -> None:
     assert problem in found
 
 
-def test_what_is_plain_in_a_secured_cluster(tmp_path: Path) -> None:
+def test_plain_listeners_of_a_secured_cluster_are_reported(tmp_path: Path) -> None:
     """All of it is told, each with a remedy; the option secures it, and keeps what is secured."""
     listeners = [
         {"name": "plain", "port": 9092},
@@ -280,7 +280,7 @@ def created_as(mode: Security, _: str) -> Security:
     return mode
 
 
-def test_what_a_cluster_was_created_as_counts(tmp_path: Path) -> None:
+def test_a_cluster_stays_secured_or_insecure_as_created(tmp_path: Path) -> None:
     """A file that says otherwise is told so, and one that a new cluster would be secured by."""
     machine = laptop.Laptop(tmp_path)
     document = laptop.bare(examples.cluster(listeners=[{"name": "plain", "port": 9092}]))

@@ -91,7 +91,7 @@ def test_in_the_foreground_what_ends_is_started_again(laptop: Laptop, terminal: 
     assert "--restart goes with --foreground" in told
 
 
-def test_what_ends_again_and_again_is_not_started_for_ever(
+def test_restarts_are_limited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Five times in five minutes, and once more when these are over."""

@@ -53,7 +53,7 @@ def test_aliases_are_walked_once() -> None:
     assert len(placed.lines) < 500
 
 
-def test_what_is_no_yaml() -> None:
+def test_invalid_yaml_is_refused() -> None:
     """As the library tells it."""
     with pytest.raises(yaml.YAMLError):
         list(load_all("a: [1"))

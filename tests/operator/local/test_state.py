@@ -90,7 +90,7 @@ def test_a_record_that_cannot_be_read(directory: StateDirectory) -> None:
         directory.load()
 
 
-def test_what_cannot_be_a_directory(tmp_path: Path) -> None:
+def test_an_unusable_state_directory_is_reported(tmp_path: Path) -> None:
     """The system's reason is told."""
     tmp_path.joinpath("file").touch()
     with (

@@ -99,7 +99,7 @@ def test_the_admin_port_is_shown_and_answers(laptop: Laptop) -> None:
     assert [each.admin for each in laptop.look().brokers] == [None]
 
 
-def test_what_others_changed_on_a_topic_is_mended(laptop: Laptop) -> None:
+def test_drift_of_a_topic_is_reverted(laptop: Laptop) -> None:
     """Until then `status` tells what would be done."""
     wanted = (cluster(), topic(config={"retention.ms": "60000"}))
     seen = laptop.up(*wanted)

@@ -475,7 +475,7 @@ def test_a_damaged_record(laptop: Laptop) -> None:
         {"admin-token": "", "clients-ca.crt": ""},
     ],
 )
-def test_what_an_interrupt_left_half_written(laptop: Laptop, damage: dict[str, str]) -> None:
+def test_an_interrupted_write_is_repeated(laptop: Laptop, damage: dict[str, str]) -> None:
     """It is written again; users and their files stay."""
     laptop.up(secured_cluster(), topic(), *users())
     laptop.down()

@@ -33,7 +33,7 @@ def test_nothing_runs(laptop: Laptop, record: Record) -> None:
     assert told["status"]["listeners"] == []
 
 
-def test_what_is_for_kubernetes_only_is_said(laptop: Laptop, record: Record) -> None:
+def test_fields_for_kubernetes_only_are_reported(laptop: Laptop, record: Record) -> None:
     """The same file asks for ZooKeeper, disks and memory there."""
     warning = look(record, laptop.state).status.conditions[-1]
     assert (warning.type, warning.message) == ("Warning", KUBERNETES_ONLY)

@@ -277,7 +277,7 @@ def test_an_authority_that_follows_and_is_not_valid_yet_never_issues() -> None:
     assert steps.step(DAY / 2, asked="1").authority.current.certificate == "3;"
 
 
-def test_what_the_api_server_has_written_is_not_from_the_future() -> None:
+def test_the_clock_is_not_before_stored_timestamps() -> None:
     """Of the operator's clock and its stamps the latest counts; what cannot be read does not."""
     meta = {"creationTimestamp": "2026-02-01T00:00:00Z", "managedFields": [{}, {"time": "x"}]}
     assert no_earlier_than(NOW, {"metadata": meta}) == NOW + 31 * DAY

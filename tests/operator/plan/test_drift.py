@@ -18,7 +18,7 @@ def _object(value: Any, applied: str = "h") -> dict[str, Any]:
     return {"metadata": {"annotations": {APPLIED_HASH: applied}}, "spec": value}
 
 
-def test_what_is_not_there_is_missing() -> None:
+def test_a_missing_object_is_drift() -> None:
     """The first reason to apply."""
     assert drift(_object(1), None) == "missing"
 

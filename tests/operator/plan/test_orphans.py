@@ -32,7 +32,7 @@ def test_only_orphans_with_the_delete_policy_are_due(
 
 
 @BOTH
-def test_what_is_retained_leaves_the_ledger_or_stays_its_namespaces(
+def test_retained_entries_leave_the_ledger_or_keep_their_namespace(
     entry: LedgerEntry | UserEntry, present: Present | PresentUsers
 ) -> None:
     """Of another namespace it stays, and is not due; what is not named is as before."""

@@ -41,7 +41,7 @@ def test_steps_of_a_new_pipeline() -> None:
     assert _plan(examples.pipeline(), _applied(plan), IMAGES).steps == ()
 
 
-def test_what_another_operator_rendered_stays_until_the_resource_changes() -> None:
+def test_a_pod_of_an_older_operator_stays_until_the_resource_changes() -> None:
     """But for a Service that was changed by hand: it replaces no pod."""
     found = _applied(_plan(examples.pipeline(), {}, IMAGES))
     newer = Images(broker="b:2", zookeeper="z:2", pipeline="p:2", operator="2")

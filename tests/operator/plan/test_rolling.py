@@ -163,7 +163,7 @@ def test_a_sidecar_is_blamed_only_where_the_broker_is_ready(
         ({"state": {"running": {}}}, ""),
     ],
 )
-def test_what_counts_as_never_started(container: dict[str, Any], unstarted: str) -> None:
+def test_pods_that_never_started(container: dict[str, Any], unstarted: str) -> None:
     """A container that waits for a restart has run, and may have data in memory."""
     status = {"containerStatuses": [{"name": "broker", **container}]}
     pod = {"metadata": {"name": "b-0", "uid": "u"}, "status": status}
@@ -218,7 +218,7 @@ def _waiting(reason: str, kind: str = "containerStatuses", name: str = "broker")
         ({"conditions": [{"type": "Ready", "status": "False"}]}, ""),
     ],
 )  # fmt: skip
-def test_what_counts_as_broken(status: dict[str, Any], broken: str) -> None:
+def test_broken_pods(status: dict[str, Any], broken: str) -> None:
     """Only what Kubernetes calls by name; a container that runs and is not ready is not broken."""
     pod = {"metadata": {"name": "b-0", "uid": "u"}, "status": status}
     assert PodView.of(pod).broken == broken

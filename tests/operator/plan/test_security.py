@@ -47,7 +47,7 @@ def test_a_listener_without_tls_is_refused_with_the_remedy_that_is_left() -> Non
         ({"listeners": [PLAIN], "config": {"super.users": "User:a"}}, ""),
     ],
 )
-def test_what_an_insecure_cluster_may_not_have(spec: dict[str, Any], words: str) -> None:
+def test_invalid_specs_of_insecure_clusters(spec: dict[str, Any], words: str) -> None:
     """Brokers and operator need a listener on which they are super users."""
     found = _problems(insecure=True, **spec)
     assert words in found

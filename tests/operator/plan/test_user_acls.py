@@ -71,7 +71,7 @@ def test_rules_are_one_acl_for_each_operation() -> None:
         ({"acls": [{"resource": {"type": "group"}, "operations": ["Read"]}]}, "needs its name"),
     ],
 )
-def test_what_lacks_a_name(authorization: dict[str, Any], problem: str) -> None:
+def test_acls_without_a_name_are_refused(authorization: dict[str, Any], problem: str) -> None:
     """A definition of another version may let it through."""
     with pytest.raises(ValueError, match=problem):
         _acls(**authorization)

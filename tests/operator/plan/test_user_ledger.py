@@ -28,7 +28,7 @@ def _present(**spec: Any) -> PresentUsers:
     return PresentUsers.of([examples.user("another", **spec)], "quickstart")
 
 
-def test_what_is_written_comes_back() -> None:
+def test_entries_are_read_back() -> None:
     """With ACLs, credentials and policy; a line that is none is kept."""
     user = read_user(examples.user())
     entry = UserEntry(
@@ -49,7 +49,7 @@ def test_what_is_written_comes_back() -> None:
 
 
 @pytest.mark.parametrize("line", ["{}", "[]", '{"user": "u"}', '{"user": "u", "resource": ""}'])
-def test_what_is_no_entry_is_kept_as_it_is(line: str) -> None:
+def test_unparsable_entries_are_kept(line: str) -> None:
     """It may be one of a newer version."""
     assert parse({0: f"{line}\n"}, FORMAT).unparsed == {0: (line,)}
 

@@ -332,7 +332,9 @@ def test_the_older_of_two_resources_has_the_user() -> None:
 
 
 @pytest.mark.parametrize(("policy", "survives"), [("Delete", False), ("Retain", True)])
-def test_what_becomes_of_a_user_without_its_resource(policy: str, survives: bool) -> None:
+def test_a_user_without_its_resource_follows_the_deletion_policy(
+    policy: str, survives: bool
+) -> None:
     """Credentials and ACLs go with it, or stay; the ledger forgets them in either case."""
     bench = Bench(examples.user(deletionPolicy=policy))
     bench.brokers.acls["billing"].add(FOREIGN)
@@ -467,7 +469,7 @@ def test_a_secret_that_an_admission_webhook_denies() -> None:
     assert bench.ready() == ("False", "Refused", "Secret billing: no")
 
 
-def test_what_a_broker_refuses_concerns_its_user_alone() -> None:
+def test_a_rejected_user_does_not_fail_the_others() -> None:
     """The others are created; it is told why."""
     bench = Bench()
     bench.brokers.refuses["billing"] = BrokersError("POLICY_VIOLATION", "no", reachable=True)
@@ -567,7 +569,7 @@ def test_acls_and_quotas_that_were_there_before_outlive_the_resource(refused: bo
     assert bench.brokers.quotas["billing"] == {"consumer_byte_rate": 5.0}
 
 
-def test_what_others_add_to_a_secret_stays_and_is_no_change() -> None:
+def test_foreign_keys_of_a_secret_are_kept() -> None:
     """As the certificate of an authority, for clients that want one file."""
     bench = Bench(examples.user())
 

@@ -15,7 +15,7 @@ CLUSTER = read_cluster(examples.cluster())
 FIRST = {"a": LedgerEntry(resource="a", uid="u", topic_id="id")}
 
 
-def test_what_was_written_is_read() -> None:
+def test_a_written_ledger_is_read_back() -> None:
     """By another run of the operator, too; the same again is no write."""
     kube = MemoryKube()
     store = LedgerStore.read(CLUSTER, kube)

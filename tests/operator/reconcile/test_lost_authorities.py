@@ -90,7 +90,7 @@ def test_a_lost_copy_of_a_given_authority_is_made_again() -> None:
     assert before == {name: passes.data(name) for name in before}
 
 
-def test_what_is_trusted_and_cannot_be_read_counts_for_nothing() -> None:
+def test_an_unreadable_trust_bundle_is_ignored() -> None:
     """There is another authority, as if there had been none."""
     passes = _cluster()
     passes.kube.remove("Secret", "quickstart-cluster-ca")

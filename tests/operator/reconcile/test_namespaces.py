@@ -171,7 +171,7 @@ def test_the_first_namespace_keeps_what_it_has() -> None:
     assert bench.brokers.views["orders"].topic_id != views["orders"].topic_id
 
 
-def test_what_exists_is_not_adopted_from_another_namespace() -> None:
+def test_existing_topics_and_users_are_not_adopted_from_another_namespace() -> None:
     """Neither by an equal spec nor by the annotation; nor are a user's ACLs, or a super user."""
     bench = Bench(TEAM)
     wanted = examples.topic("orders", partitions=3, replicas=1, config={})
@@ -228,7 +228,7 @@ def test_a_pass_that_ended_before_it_saw_its_topic_is_completed() -> None:
     assert "resource" not in entry
 
 
-def test_what_was_retained_is_of_its_namespace() -> None:
+def test_retained_topics_and_users_belong_to_their_namespace() -> None:
     """A resource that comes back has it again, no other namespace does, and the cluster's can."""
     bench = Bench(TEAM, OTHER)
     topic = examples.topic("orders", deletionPolicy="Retain")

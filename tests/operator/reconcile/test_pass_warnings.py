@@ -16,7 +16,7 @@ from tests.operator.ports import MemoryBrokers, context_on
 KEY = Key("default", "quickstart")
 
 
-def test_what_a_pass_finds_again_is_not_new() -> None:
+def test_a_repeated_warning_is_not_new() -> None:
     """What it no longer finds is, once it is there again."""
     warnings = PassWarnings()
     for finds, new in (("ab", "ab"), ("ab", ""), ("b", ""), ("ab", "a"), ("", ""), ("b", "b")):
@@ -26,7 +26,7 @@ def test_what_a_pass_finds_again_is_not_new() -> None:
 
 
 @pytest.mark.parametrize("kind", ["KafkaTopic", "KafkaUser"])
-def test_what_the_ledger_holds_back_is_logged_on_changes(
+def test_entries_held_back_are_logged_on_changes(
     kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Entries of a definition that was deleted, and lines that cannot be parsed: once, not in each

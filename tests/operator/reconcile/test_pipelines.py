@@ -313,7 +313,7 @@ def test_a_pipeline_that_runs_goes_on_without_its_user() -> None:
 
 
 @pytest.mark.parametrize("phase", ["WaitingForAuthentication", "WaitingForAuthorization"])
-def test_what_brokers_refuse_to_the_pod_is_shown(phase: str) -> None:
+def test_authorization_failures_of_the_pod_are_shown(phase: str) -> None:
     """The pod finds out, as it alone logs in as the user; it goes on by itself."""
     kube, brokers = _secured(examples.pipeline_user(), pipeline=examples.pipeline(user="archivist"))
     _passes(kube, brokers, Progress(phase=phase, message="it needs the role"))

@@ -174,7 +174,7 @@ def test_an_upgrade_changes_no_cluster_that_exists(
     assert settings(passes) == before
 
 
-def test_what_is_known_by_objects_alone_is_recorded_first() -> None:
+def test_state_derived_from_objects_is_recorded_first() -> None:
     """Before anything is done by it: a pass may end anywhere."""
     passes = Passes(examples.cluster(insecure=True, listeners=LISTENERS[:1]))
     passes.run()
@@ -429,7 +429,7 @@ def test_the_ensemble_takes_part_in_the_replacement_of_an_authority() -> None:
         ({"config": {"allow.everyone.if.no.acl.found": "true"}}, "keeps closed"),
     ],
 )
-def test_what_a_secured_cluster_may_not_have(spec: dict[str, Any], words: str) -> None:
+def test_invalid_specs_of_secured_clusters(spec: dict[str, Any], words: str) -> None:
     """Refused by name; as nothing was applied the whole choice is still open."""
     passes = secured(**spec)
     assert words in stalled(passes.run())

@@ -91,7 +91,7 @@ def test_a_settled_cluster_costs_no_request_to_the_api_server(operator: Operator
     assert len(operator.brokers.requests) > asked
 
 
-def test_what_is_waited_for_long_is_looked_at_seldom(operator: Operator) -> None:
+def test_long_waits_are_polled_less_often(operator: Operator) -> None:
     """A broker that is away for a day is no pass every two seconds; any change is one soon."""
     operator.kube.unready("quickstart-broker-0")
     for _ in range(2):
@@ -232,7 +232,7 @@ def test_an_incomplete_index_causes_a_full_read(operator: Operator) -> None:
     assert "get KafkaCluster quickstart" in operator.kube.requests
 
 
-def test_what_is_done_is_decided_on_what_the_api_server_says(operator: Operator) -> None:
+def test_a_stale_index_does_not_decide_a_roll(operator: Operator) -> None:
     """The index is late: it has not heard that a pod is away, and a roll is asked for."""
     operator.kube.put(examples.cluster(config={"num.partitions": "3"}))
     operator.hear()
@@ -253,7 +253,7 @@ def test_what_is_done_is_decided_on_what_the_api_server_says(operator: Operator)
     ],
     ids=["a warning", "a pipeline", "a roll that is held back"],
 )
-def test_what_may_end_by_itself_is_never_skipped(operator: Operator, document: Document) -> None:
+def test_time_dependent_clusters_are_never_skipped(operator: Operator, document: Document) -> None:
     """Time has a say in it, or a pod that no event tells of."""
     operator.kube.put(document)
     for _ in range(3):

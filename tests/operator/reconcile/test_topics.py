@@ -89,7 +89,9 @@ def test_a_second_resource_for_a_topic_reports_the_owner() -> None:
 
 
 @pytest.mark.parametrize(("policy", "survives"), [("Delete", False), ("Retain", True)])
-def test_what_becomes_of_a_topic_without_its_resource(policy: str, survives: bool) -> None:
+def test_a_topic_without_its_resource_follows_the_deletion_policy(
+    policy: str, survives: bool
+) -> None:
     """The ledger knows when the resource is gone; no finalizer is ever set."""
     brokers = MemoryBrokers()
     kube = _up(examples.topic(deletionPolicy=policy), brokers=brokers)

@@ -103,7 +103,7 @@ def test_addresses_that_kubernetes_gives_are_in_a_file_for_each_broker() -> None
         ("nodeport", {"advertisedPortTemplate": "443"}, "OUT://{HOST_IP}:443"),
     ],
 )
-def test_what_follows_from_the_id_is_in_the_template(
+def test_addresses_derived_from_ids_are_in_the_template(
     type_: str, configuration: dict[str, Any], told: str
 ) -> None:
     """All brokers have one template, and no file."""
@@ -136,7 +136,7 @@ def test_overrides_count_before_templates_and_those_before_the_status() -> None:
         ("loadbalancer", {"bootstrap": {"host": "kafka.example"}}, "kafka.example:9094"),
     ],
 )
-def test_where_clients_begin(type_: str, configuration: dict[str, Any], servers: str) -> None:
+def test_bootstrap_addresses(type_: str, configuration: dict[str, Any], servers: str) -> None:
     """A name that was given counts before the address of a load balancer."""
     listener = _cluster(type_, configuration).body.spec.listeners[1]
     found = _balancer("quickstart-out-bootstrap", ip="192.0.2.9")
@@ -145,7 +145,7 @@ def test_where_clients_begin(type_: str, configuration: dict[str, Any], servers:
         assert bootstrap_servers(listener, NAMES, {}) == ""
 
 
-def test_what_has_no_address_is_named() -> None:
+def test_listeners_without_an_address_are_named() -> None:
     """One object and how many more; a route is there once its Gateway accepts it."""
     balancers = _balancer("quickstart-out-bootstrap", ip="1") | _balancer(
         "quickstart-out-0", ip="2"

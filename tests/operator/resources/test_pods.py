@@ -145,7 +145,7 @@ CONFLICTS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("template", "said"), CONFLICTS, ids=lambda each: str(each)[:40])
-def test_what_is_the_operators_cannot_be_replaced(template: dict[str, Any], said: str) -> None:
+def test_templates_cannot_replace_the_operators_fields(template: dict[str, Any], said: str) -> None:
     """Pods would be lost from sight, brokers read another's settings, or two write one disk."""
     (found,) = brokers.template_conflicts(_cluster(template))
     assert found.startswith(f"spec.brokers.template.{said}")

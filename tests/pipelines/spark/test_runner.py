@@ -121,9 +121,7 @@ def test_a_checkpoint_and_its_output_stay_together(
     assert sorted(rows_of(data / "records")) == sorted(sender.sent)
 
 
-def test_what_cannot_work_is_said_in_one_line_before_spark_starts(
-    tmp_path: Path, data: Path
-) -> None:
+def test_an_unusable_pipeline_is_one_line_before_spark_starts(tmp_path: Path, data: Path) -> None:
     """What, where, and what to do; exit code 1."""
     file = write_pipeline(tmp_path, "any")
     (tmp_path / "file").write_text("")

@@ -27,7 +27,7 @@ USERS = {
 }
 
 
-def test_what_reaches_a_suite() -> None:
+def test_variables_passed_to_a_suite() -> None:
     """Settings of Kafka, Java, Python and make do not; where things come from does."""
     assert cleaned(USERS) == {
         "PATH": f"/nowhere:{GO}",

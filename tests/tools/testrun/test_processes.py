@@ -96,7 +96,7 @@ def test_the_whole_group_ends(tmp_path: Path, around: Surroundings) -> None:
     assert not any(map(runs, pids))
 
 
-def test_what_a_command_leaves_behind_ends_with_it(tmp_path: Path, around: Surroundings) -> None:
+def test_leftover_processes_of_a_command_are_killed(tmp_path: Path, around: Surroundings) -> None:
     """A process that a suite forgot does not run beside the next."""
     program = """
         import subprocess, sys
@@ -121,7 +121,7 @@ DETACHED = """
 
 
 @pytest.mark.parametrize("hangs", [True, False])
-def test_what_is_in_a_session_of_its_own_ends_too(
+def test_a_process_in_its_own_session_is_killed_too(
     tmp_path: Path, around: Surroundings, monkeypatch: pytest.MonkeyPatch, hangs: bool
 ) -> None:
     """A suite that is cut off, or forgets it, leaves no daemon; that of others stays."""

@@ -50,7 +50,7 @@ def test_the_table_at_the_end() -> None:
     )
 
 
-def test_where_the_time_goes() -> None:
+def test_slowest_tests_and_files() -> None:
     """The slowest first; a file has the time of its tests; steps are no files."""
     assert slowest_tests(RESULTS, 2) == [(50.0, "check", "mypy"), (8.0, "unit", "b.py::1")]
     assert slowest_files(RESULTS, 2) == [(9.0, "unit", "a.py"), (8.0, "unit", "b.py")]

@@ -37,7 +37,7 @@ def test_docker_must_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert "Docker does not answer" in requirements.missing(requirements.KIND)["docker"].remedy
 
 
-def test_what_is_missing_is_installed_where_that_is_possible(
+def test_missing_packages_are_installed_as_root(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """apt-get gets the packages of the wanted programs alone, and only from root."""

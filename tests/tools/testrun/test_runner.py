@@ -100,7 +100,7 @@ def test_a_failure_fails_the_run_and_the_rest_still_runs(root: Path) -> None:
     assert row(printed, "good")[1:4] == ["1", "0", "0"]
 
 
-def test_what_is_missing_is_said_first_and_the_rest_runs(root: Path) -> None:
+def test_missing_programs_are_listed_first_and_the_rest_runs(root: Path) -> None:
     """Outside CI a suite without its programs is listed with what brings them."""
     needy = step_suite("needy", python("print('ran')"), needs=("teapot",))
     status, printed = run(root, needy, step_suite("free", python("")), machine=lacking("teapot"))

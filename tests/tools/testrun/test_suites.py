@@ -79,7 +79,7 @@ def test_second_chances_are_for_real_processes() -> None:
     assert never == {"check", "docs", "unit", "simulator"}
 
 
-def test_what_is_needed_is_known() -> None:
+def test_needs_preparations_and_suites_are_consistent() -> None:
     """Each program has a way to find it, each preparation a command, each suite one content."""
     known = {need.program for need in needs.NEEDS} | {*KIND, ROOT_USER}
     prepared = {preparation.name for preparation in PREPARATIONS}

@@ -49,7 +49,7 @@ MEMBER = Member("m-1", None, "/10.0.0.1", "c", (("t", 0), ("t", 1)))
 GROUP = Described("g", "Classic", "Stable", "range", "h:9092  (0)", (MEMBER,))
 
 
-def test_what_is_assigned_and_what_is_committed_concerns_a_group() -> None:
+def test_assigned_and_committed_partitions_belong_to_a_group() -> None:
     """A partition that nobody reads any more may still be behind."""
     assert concerned(GROUP, [("a", 3), ("t", 1)]) == [("a", 3), ("t", 0), ("t", 1)]
 

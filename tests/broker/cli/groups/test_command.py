@@ -199,6 +199,6 @@ def test_nothing_is_set_while_members_are_active(
         (["g", "--all-topics", "--to-latest", "--execute", "--dry-run"], "exclude"),
     ],
 )
-def test_what_is_not_clear_is_refused(run: Run, arguments: list[str], why: str) -> None:
+def test_ambiguous_arguments_are_refused(run: Run, arguments: list[str], why: str) -> None:
     """Before anything is asked of a broker."""
     assert why in run("groups", "reset-offsets", *arguments, fails=2).stderr

@@ -40,7 +40,7 @@ def test_a_strategy_and_a_scope_are_needed() -> None:
         {"to_latest": True, "all_topics": True, "execute": True, "dry_run": True},
     ],
 )
-def test_what_contradicts_itself_is_refused(given: dict[str, Any]) -> None:
+def test_contradicting_options_are_refused(given: dict[str, Any]) -> None:
     """As wrong usage."""
     with pytest.raises(click.UsageError):
         Reset.of(NOTHING | given)
@@ -74,7 +74,7 @@ def test_several_groups_are_named_in_each_line() -> None:
     assert reset_plan.written(ONE, alone=False).startswith("g,orders")
 
 
-def test_what_apache_exports_is_read() -> None:
+def test_an_export_of_apaches_tool_is_read() -> None:
     """It quotes longer names, and ends with empty lines."""
     text = '"a-topic-with-quite-a-long-name",0,3\nalpha,2,0\n\n\n'
     expected = {"g": {("a-topic-with-quite-a-long-name", 0): 3, ("alpha", 2): 0}}
@@ -143,7 +143,7 @@ def test_durations(text: str, milliseconds: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "P", "PT", "5M", "P1Y", "P1DT"])
-def test_what_is_no_duration(text: str) -> None:
+def test_invalid_durations_are_refused(text: str) -> None:
     """It is refused with what it was."""
     with pytest.raises(ValueError, match="duration"):
         parse_duration(text)

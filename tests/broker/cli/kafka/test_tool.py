@@ -52,7 +52,7 @@ def test_every_tool_explains_itself_and_refuses_what_it_does_not_know(module: st
         ("reassign_partitions", ["--list", "--bootstrap-controller", "h:1"]),
     ],
 )
-def test_what_apaches_tool_has_and_ours_has_not(module: str, args: list[str]) -> None:
+def test_unsupported_options_of_apaches_tools_are_refused(module: str, args: list[str]) -> None:
     """Is refused by name before anything is done."""
     option = next(word for word in args if word.startswith("--") and word not in
                   ("--list", "--topic", "--files", "--describe")).partition("=")[0]  # fmt: skip

@@ -118,7 +118,7 @@ def test_users_are_changed_through_brokers(tmp_path: Path, zookeeper: str) -> No
         ([], "must be specified with --alter"),
     ],
 )
-def test_what_is_no_credential(zookeeper: str, change: list[str], reason: str) -> None:
+def test_invalid_credentials_are_refused(zookeeper: str, change: list[str], reason: str) -> None:
     """Is refused by name, and nothing of the password is told."""
     where = ("--zookeeper", zookeeper, "--entity-type", "users", "--entity-name", "a")
     outcome = run("configs", *where, "--alter", *change, fails=True)

@@ -154,7 +154,7 @@ def test_generated_as_kafka_does() -> None:
         ([*HOME, (0,)], "there is no partition orders-3"),
     ],
 )
-def test_what_cannot_be_executed(
+def test_an_invalid_plan_is_refused_before_anything_moves(
     three: Three, tmp_path: Path, replicas: list[tuple[int, ...]], told: str
 ) -> None:
     """It is told before anything moves."""
@@ -180,7 +180,9 @@ def test_what_cannot_be_executed(
         (("cancel",), "say which moves", 2),
     ],
 )
-def test_what_is_refused(three: Three, args: tuple[str, ...], told: str, code: int) -> None:
+def test_invalid_arguments_are_refused(
+    three: Three, args: tuple[str, ...], told: str, code: int
+) -> None:
     """One line that says why; 2 where the command line is wrong."""
     assert told in reassign(three, *args, fails=code).stderr
 

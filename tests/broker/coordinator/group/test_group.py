@@ -240,7 +240,7 @@ def test_rebalances_begin_where_none_goes_on() -> None:
     }
 
 
-def test_what_a_member_says_of_itself() -> None:
+def test_fields_of_a_member() -> None:
     """Metadata by protocol, votes in its order, and whether it waits for us."""
     member = Member(
         id="m",

@@ -53,7 +53,7 @@ def test_no_group_is_made_without_room() -> None:
     assert (story.shard.groups, story.shard.account.held) == ({}, 0)
 
 
-def test_what_was_refused_leaves_no_group_behind() -> None:
+def test_a_refused_request_creates_no_group() -> None:
     """A name in a request that is refused costs nothing."""
     story = Story()
     assert story.error(story.join("a", protocols=())) is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
@@ -78,7 +78,7 @@ def test_memory_comes_back_when_members_leave(size: int) -> None:
     assert counted(story.shard) == 0
 
 
-def test_what_was_written_is_read_back_beyond_the_budget() -> None:
+def test_loading_ignores_the_memory_limit() -> None:
     """A smaller budget, or another broker's groups, keep no partition from loading."""
     story = Story()
     story.stable("a", "b")

@@ -37,7 +37,7 @@ def test_an_abort_gives_nothing() -> None:
     assert pending.commit(8) == [(T1, at(2))]
 
 
-def test_what_was_written_later_is_not_put_back() -> None:
+def test_a_later_commit_is_not_overwritten_by_a_marker() -> None:
     """By a plain commit or by the end of another transaction; they stay pending until then."""
     pending = PendingOffsets()
     pending.add(7, T0, at(1))

@@ -64,7 +64,7 @@ def test_members_of_the_consumer_protocol_commit_in_their_epoch(
     assert prompt_commits.taker(story.shard, stale, version) is None
 
 
-def test_what_is_taken_is_what_replay_makes_of_it() -> None:
+def test_a_prompt_commit_equals_its_replay() -> None:
     """The newest offset counts, and more than one that is pending in a transaction."""
     stories = [Story(), Story()]
     pending = Written(TEAM, PARTITION, CommittedOffset(offset=3, commit_timestamp=1))

@@ -15,7 +15,7 @@ def delete(story: Story) -> ErrorCode:
     return story.error(story.asked)
 
 
-def test_what_was_written_is_enough_to_go_on() -> None:
+def test_a_replayed_shard_continues_the_group() -> None:
     """Another shard that replays the records has the generation, the assignments, the offsets."""
     story = Story()
     story.join("a", instance="one", metadata=b"m")

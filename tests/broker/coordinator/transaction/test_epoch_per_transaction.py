@@ -73,7 +73,7 @@ def test_a_repeated_end_txn_differs_from_the_next_one(story: Story, commit: bool
     assert story.bump(granted.producer, commit=True) == INVALID
 
 
-def test_what_was_never_begun_can_be_aborted(story: Story) -> None:
+def test_a_transaction_never_begun_can_be_aborted(story: Story) -> None:
     """With an epoch that nothing sent before can reach; there is nothing to commit."""
     producer = story.begun()
     assert story.bump(producer, commit=True) == INVALID
@@ -188,7 +188,7 @@ def test_a_tv2_transaction_may_end_with_tv1(story: Story) -> None:
     assert (order.producer, order.protocol) == (producer, 0)
 
 
-def test_what_cannot_be_written_has_not_happened(story: Story) -> None:
+def test_a_failed_write_keeps_the_epoch(story: Story) -> None:
     """The producer asks again, with the epoch it has."""
     producer = story.begun()
     story.add(producer, T0)

@@ -95,7 +95,7 @@ class Coordinating:
         return answer
 
 
-def test_what_was_decided_is_carried_out_in_the_next_epoch(tmp_path: Path) -> None:
+def test_a_prepared_transaction_completes_in_the_next_leader_epoch(tmp_path: Path) -> None:
     """A follower goes, and its leader leads on in a new epoch, with all that is in its log."""
 
     async def story() -> None:
@@ -112,7 +112,7 @@ def test_what_was_decided_is_carried_out_in_the_next_epoch(tmp_path: Path) -> No
     asyncio.run(story())
 
 
-def test_what_was_decided_waits_in_the_next_epoch_too(tmp_path: Path) -> None:
+def test_a_prepared_transaction_waits_for_its_commit_in_the_next_epoch(tmp_path: Path) -> None:
     """Until it counts no partition is told."""
 
     async def story() -> None:
@@ -131,7 +131,7 @@ def test_what_was_decided_waits_in_the_next_epoch_too(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_what_was_decided_is_left_to_the_next_leader(tmp_path: Path) -> None:
+def test_a_former_leader_completes_no_transaction(tmp_path: Path) -> None:
     """Who leads no more carries out nothing."""
 
     async def story() -> None:
@@ -147,7 +147,7 @@ def test_what_was_decided_is_left_to_the_next_leader(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_what_was_decided_ends_with_the_disk(tmp_path: Path) -> None:
+def test_a_failed_log_directory_leaves_completion_to_the_next_leader(tmp_path: Path) -> None:
     """A directory that fails meanwhile leaves it to who leads next; this broker tells nobody."""
 
     async def story() -> None:

@@ -81,7 +81,7 @@ def test_tagged_records_say_what_the_second_protocol_needs(
     assert KIND.decode(*encoded) == record
 
 
-def test_what_a_newer_kafka_writes_is_read() -> None:
+def test_value_version_1_is_read() -> None:
     """Value version 1 is flexible; it names the id before."""
     value = (
         "0001 0000000000000007 0002 0000ea60 04 01 0000000000000005 0000000000000003"

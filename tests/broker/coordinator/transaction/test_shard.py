@@ -88,7 +88,7 @@ def test_a_new_producer_aborts_what_the_old_one_left() -> None:
     assert story.add(old, T0) is ErrorCode.PRODUCER_FENCED
 
 
-def test_what_takes_too_long_is_aborted_and_shut_out() -> None:
+def test_a_timed_out_transaction_is_aborted_and_fenced() -> None:
     """Not before the time its producer asked for is over."""
     story = Story()
     producer = story.begun()
@@ -196,7 +196,7 @@ def test_verification_says_what_is_part_of_the_transaction() -> None:
     assert story.shard.verify("nobody", producer, [T0]) == {T0: unknown}
 
 
-def test_what_cannot_be_written_has_not_happened() -> None:
+def test_a_failed_write_changes_nothing() -> None:
     """Whoever waits is told; the same request may succeed later."""
     story = Story()
     producer = story.begun()

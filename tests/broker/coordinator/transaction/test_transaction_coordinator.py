@@ -77,7 +77,7 @@ def test_markers_are_written_after_a_restart(tmp_path: Path) -> None:
         assert wire.fetch("t", isolation_level=READ_COMMITTED).last_stable_offset == 2
 
 
-def test_what_counts_only_on_disk_is_answered_then(tmp_path: Path) -> None:
+def test_with_fsync_each_step_waits_for_its_record(tmp_path: Path) -> None:
     """With the durability of fsync: every step waits for its record."""
     settings = FEW | {"barnabas.durability": "fsync"}
     with running_node(tmp_path, settings) as node, Wire(port_of(node)) as wire:
@@ -94,7 +94,7 @@ def test_what_counts_only_on_disk_is_answered_then(tmp_path: Path) -> None:
         assert log.durable_offset == log.log_end_offset == 4
 
 
-def test_what_is_open_for_too_long_is_aborted(
+def test_a_transaction_is_aborted_after_its_timeout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the wall clock, as in Kafka; and its producer is shut out."""
@@ -113,7 +113,7 @@ def test_what_is_open_for_too_long_is_aborted(
         assert len(wire.fetch("t", isolation_level=READ_COMMITTED).aborted_transactions or []) == 1
 
 
-def test_what_is_not_used_for_long_is_forgotten(tmp_path: Path) -> None:
+def test_an_unused_transactional_id_expires(tmp_path: Path) -> None:
     """Its producer is none any more."""
     settings = FEW | {
         "transaction.remove.expired.transaction.cleanup.interval.ms": "20",

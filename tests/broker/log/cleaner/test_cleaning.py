@@ -299,7 +299,7 @@ def test_times_beyond_a_header_without_records(tmp_path: Path) -> None:
     assert (found.offset, found.timestamp) == (41, NOW + 600)
 
 
-def test_what_is_clean_is_noted_before_a_cut_is_written_over(tmp_path: Path) -> None:
+def test_the_cleaner_checkpoint_is_lowered_before_a_truncated_log_grows(tmp_path: Path) -> None:
     """A start after a crash must not take for clean what was appended behind a truncation."""
     logs, log = open_compacted(tmp_path)
     fill(log, 40)

@@ -77,7 +77,7 @@ class Told:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_what_is_newest_stays_byte_for_byte(codec: Codec) -> None:
+def test_a_batch_of_latest_records_is_kept_byte_for_byte(codec: Codec) -> None:
     """Nothing is recompressed, re-checksummed or moved without need."""
     data = build_batch(content(A, B), base_offset=5, codec=codec, leader_epoch=7)
     kept = Told({b"a": 5, b"b": 6}).of(data)
@@ -86,7 +86,7 @@ def test_what_is_newest_stays_byte_for_byte(codec: Codec) -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_what_is_superseded_goes(codec: Codec) -> None:
+def test_superseded_records_are_removed(codec: Codec) -> None:
     """The others keep offset, timestamp, headers, codec, epoch; the batch keeps its span."""
     data = build_batch(
         content(A, B, C, A),
@@ -261,7 +261,7 @@ def test_old_tombstones_go_by_the_age_of_their_segment() -> None:
     assert told.of(data, keep_legacy_tombstones=False) is None
 
 
-def test_what_is_no_batch() -> None:
+def test_a_corrupt_batch_stops_the_cleaning() -> None:
     """Records that do not decompress stop the cleaning."""
     data = bytearray(build_batch(content(A), codec=Codec.ZSTD))
     data[70:74] = b"\0\0\0\0"
@@ -273,7 +273,7 @@ def test_what_is_no_batch() -> None:
         Told({}).of(bytes(old))
 
 
-def test_what_was_read_and_kept_is_counted() -> None:
+def test_read_and_kept_records_are_counted() -> None:
     """For the log line and the metrics."""
     told = Told({b"a": 6})
     data = build_batch(content(A, A), base_offset=5)

@@ -68,7 +68,7 @@ def test_the_dirty_ratio(
 
 
 @pytest.mark.parametrize(("lag", "delay", "due"), [(490, 0, False), (489, 1, True), (0, 490, True)])
-def test_what_waited_too_long_is_due(lag: int, delay: int, *, due: bool) -> None:
+def test_a_log_beyond_max_compaction_lag_is_due(lag: int, delay: int, *, due: bool) -> None:
     """Beyond max.compaction.lag.ms the ratio does not matter; the oldest dirty batch counts."""
     found = filth(replace(LOG, cleaned_to=20, max_lag_ms=lag), NOW)
     assert (found.delay_ms, found.due) == (delay, due)

@@ -22,7 +22,7 @@ _contents = st.lists(
 
 
 @given(_contents, st.lists(st.booleans(), min_size=8, max_size=8), st.integers(-(1 << 41), 1 << 41))
-def test_what_stays_is_what_it_was(
+def test_kept_records_are_unchanged(
     contents: list[tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]],
     choice: list[bool],
     shift: int,

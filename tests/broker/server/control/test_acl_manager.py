@@ -48,7 +48,7 @@ def test_kafkas_classes(name: str) -> None:
         ({"authorizer_zookeeper_url": "a:2181"}, "authorizer.zookeeper.url"),
     ],
 )
-def test_what_a_start_refuses(others: dict[str, str], said: str) -> None:
+def test_invalid_authorizer_settings_fail_the_startup(others: dict[str, str], said: str) -> None:
     """By name: a broker that lets everybody in by mistake is worse than none."""
     with pytest.raises(StartupError, match=said):
         rules_from(settings(AUTHORIZERS[0], **others))

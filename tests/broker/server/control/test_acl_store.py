@@ -152,7 +152,7 @@ def test_a_race_that_is_always_lost_is_an_error(
     assert WRITE not in other.known[TOPIC]
 
 
-def test_what_is_asked_for_is_there_already(
+def test_adding_an_existing_acl_writes_nothing(
     ensemble: Ensemble, members: tuple[Member, Member]
 ) -> None:
     """Nothing is written, and nobody told."""

@@ -139,7 +139,7 @@ def test_a_write_that_failed_has_everything_read_again(embedded: Embedded) -> No
     asyncio.run(story())
 
 
-def test_what_cannot_be_read_is_read_again_for_ever(
+def test_a_failed_read_is_retried_without_end(
     embedded: Embedded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also what no code expects; what was heard meanwhile is not forgotten."""

@@ -134,7 +134,7 @@ def test_crossing_changes(ensemble: Ensemble, members: tuple[Member, Member]) ->
     assert other.cache.tokens[made.id].expires_at_ms == made.expires_at_ms + 2 + TRIES_MAX
 
 
-def test_what_does_not_change_is_not_written(
+def test_an_unchanged_token_is_not_written(
     ensemble: Ensemble, members: tuple[Member, Member]
 ) -> None:
     """Nobody is told of nothing."""

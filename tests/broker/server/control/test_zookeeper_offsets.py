@@ -84,7 +84,7 @@ def test_no_more_are_made_than_there_may_be(tmp_path: Path) -> None:
     store.close()
 
 
-def test_what_waits_is_bounded(tmp_path: Path) -> None:
+def test_waiting_commits_are_bounded(tmp_path: Path) -> None:
     """One request may always wait; what is too much is refused at once, and the rest is done."""
     store = EmbeddedStore.open(tmp_path, now_ms=NOW_MS)
     free = threading.Event()
@@ -153,7 +153,7 @@ def standing(tmp_path: Path, *, znodes_max: int = 1000) -> Iterator[tuple[Store,
         store.store.close()
 
 
-def test_what_waits_is_written_together(tmp_path: Path) -> None:
+def test_waiting_commits_are_written_together(tmp_path: Path) -> None:
     """A hundred commits that came meanwhile are few transactions; the last of one offset stays."""
 
     async def use() -> None:

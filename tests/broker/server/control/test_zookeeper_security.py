@@ -186,7 +186,7 @@ def test_ciphers_by_the_names_of_java() -> None:
         ("keystore.location", "/none.jks", "/none.jks: No such file"),
     ],
 )
-def test_what_is_not_offered(name: str, value: str, reason: str) -> None:
+def test_unsupported_tls_settings_fail_the_startup(name: str, value: str, reason: str) -> None:
     """Told by name where TLS is asked for, and of no interest where it is not."""
     settings = {f"zookeeper.ssl.{name}": value}
     assert shown(settings).tls is None

@@ -108,7 +108,7 @@ def test_live_keeps_its_place_while_the_loop_is_busy(
             each.close()
 
 
-def test_what_is_no_request_is_answered_so(served: Loop) -> None:
+def test_malformed_http_requests_get_an_error(served: Loop) -> None:
     """Garbage, another version, endless headers."""
     address = ("127.0.0.1", served.server.server_port)
     endless = b"GET / HTTP/1.1\r\nX: " + b"x" * (http_thread.HEAD_BYTES_MAX + 1)

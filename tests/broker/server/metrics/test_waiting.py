@@ -79,7 +79,7 @@ def test_the_session_with_zookeeper(tmp_path: Path) -> None:
             assert value(found, latency, quantile="0.99") > 0
 
 
-def test_what_a_session_goes_through() -> None:
+def test_session_states_are_counted() -> None:
     """Every change of it is a state and a count."""
     counts = SessionCounts()
     waits = Waits(None, counts)

@@ -52,7 +52,7 @@ def test_rates_of_addresses() -> None:
     assert [made.opened("::2") > 0 for _ in range(50)] == [False] * 50
 
 
-def test_what_was_refused_does_not_count() -> None:
+def test_refused_connections_do_not_count() -> None:
     """Who goes on trying gets in as soon as it may."""
     now = [0]
     made = quotas({QuotaEntity(ip=DEFAULT): 1.0}, lambda: now[0])

@@ -124,7 +124,7 @@ def test_a_shorter_one_goes_first_for_a_while() -> None:
 
 
 @pytest.mark.parametrize("addresses", [CLIENTS_MAX // 4, 3 * CLIENTS_MAX])
-def test_what_clients_were_served_is_forgotten(addresses: int) -> None:
+def test_service_times_of_clients_are_bounded(addresses: int) -> None:
     """However many come, and all of it once nobody waits."""
 
     async def story(served: Served) -> None:

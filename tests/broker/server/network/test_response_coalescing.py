@@ -135,7 +135,7 @@ def test_an_answer_leaves_when_all_are_served() -> None:
 
 
 @pytest.mark.parametrize("following", ["A", "AB", "23"])
-def test_what_is_answered_at_once_takes_the_others_along(following: str) -> None:
+def test_responses_are_sent_in_the_order_of_requests(following: str) -> None:
     """Responses leave in the order of the requests; nothing is sent twice."""
 
     async def story(sessions: Sessions, a: Client) -> None:

@@ -261,7 +261,7 @@ def test_requests_out_of_sequence(wire: Wire, requests: list[tuple[Any, int]]) -
     ],
     ids=["a large frame", "no header", "no client id", "TLS", "GSSAPI of Kafka 0.9"],
 )
-def test_what_is_no_request(wire: Wire, data: bytes) -> None:
+def test_malformed_sasl_frames_close_the_connection(wire: Wire, data: bytes) -> None:
     """The connection ends; it holds no more than the largest frame of SASL."""
     wire.socket.sendall(data)
     assert wire.closed_by_broker()

@@ -179,7 +179,7 @@ def test_requests_that_came_together_are_served_in_turns(
     assert begun == 49
 
 
-def test_what_ends_in_the_middle_of_a_request_is_served_when_the_rest_comes(
+def test_a_partial_request_is_served_once_complete(
     wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between turns what is left stays where it is; behind the last it waits for more."""

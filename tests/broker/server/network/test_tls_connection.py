@@ -73,7 +73,7 @@ def long_poll(topic: str) -> FetchRequest:
     [(SMALL, 2000, True), (SMALL, 2000, False), (LARGE, 7, False)],
     ids=["behind a long poll", "small requests", "large requests"],
 )
-def test_what_was_sent_before_a_client_left_is_served(
+def test_requests_sent_before_a_disconnect_are_served(
     ports: tuple[int, int],
     certificates: Path,
     request: pytest.FixtureRequest,

@@ -541,7 +541,7 @@ def asked(view: TargetState, times: int) -> TargetState:
     return replace(view, asked={7: times})
 
 
-def test_what_a_broker_says_of_its_disks_is_reported() -> None:
+def test_storage_errors_of_a_broker_are_reported() -> None:
     """While it cannot use a replica, and once more when it can; a report that fails is repeated."""
     told = Told()
     told.refuse_storage = 1

@@ -299,7 +299,7 @@ def test_a_disconnect_fails_the_request_and_reconnects() -> None:
         b"\0\0\0\x08\0\0\0\x63\0\0\0\0",
     ],
 )
-def test_what_is_no_answer_ends_the_connection(nonsense: bytes) -> None:
+def test_a_malformed_response_closes_the_connection(nonsense: bytes) -> None:
     """Whatever it is: a size beyond all bounds, too short, or to another question."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

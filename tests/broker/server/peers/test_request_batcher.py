@@ -63,7 +63,7 @@ def ask(
     return asyncio.create_task(batches.ask(broker, key, item))
 
 
-def test_what_comes_meanwhile_goes_together() -> None:
+def test_requests_queued_meanwhile_are_sent_together() -> None:
     """Not to other brokers, which have requests of their own."""
 
     async def story(broker: Broker, batches: RequestBatcher[str, int, int]) -> None:

@@ -40,7 +40,7 @@ def test_short_work_is_done_at_once() -> None:
     assert Turns(clock=lambda: 0.0).begin(each([1, 2, 3], str)) == ["1", "2", "3"]
 
 
-def test_what_short_work_raises_is_raised() -> None:
+def test_an_error_of_a_short_task_is_raised() -> None:
     """By whoever began it."""
     with pytest.raises(ZeroDivisionError):
         Turns(clock=lambda: 0.0).begin(each([0], lambda number: 1 // number))
@@ -90,7 +90,7 @@ def test_a_long_task_is_notified_after_yielding() -> None:
     assert asyncio.run(story(Clock())) == [True] * 4
 
 
-def test_what_long_work_raises_comes_with_its_future() -> None:
+def test_an_error_of_a_long_task_is_set_on_its_future() -> None:
     """And the next in line goes on."""
 
     async def story() -> None:

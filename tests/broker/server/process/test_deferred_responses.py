@@ -14,14 +14,14 @@ def doubled(found: int | asyncio.Future[int]) -> int | asyncio.Future[int]:
     return then(found, lambda number: number * 2, lambda error: int(error.code))
 
 
-def test_what_is_there_is_answered_at_once() -> None:
+def test_a_completed_result_is_returned_at_once() -> None:
     """Nothing is put off that need not be."""
     assert doubled(2) == 4
     assert together([1, 2], sum) == 3
     assert together([], sum) == 0
 
 
-def test_what_comes_later_is_answered_then() -> None:
+def test_deferred_results_keep_their_order() -> None:
     """In the order asked, whichever came first."""
 
     async def story() -> None:

@@ -134,7 +134,7 @@ def test_clients_are_watched_while_a_disk_hangs(
 
 
 @pytest.mark.parametrize("error", [OfItsOwnError("twice"), asyncio.CancelledError("by another")])
-def test_what_is_kept_begins_again(error: BaseException) -> None:
+def test_a_supervised_task_is_restarted_after_an_error(error: BaseException) -> None:
     """Until it returns; an awaited future that somebody cancelled is an error like others."""
     failing = [error, error]
 
@@ -214,7 +214,7 @@ def test_a_lost_ensemble_or_controller_is_logged_once(
     assert [it.exc_info is not None for it in failed] == [True]
 
 
-def test_what_is_over_soon_is_not_done_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_one_shot_task_is_not_restarted(caplog: pytest.LogCaptureFixture) -> None:
     """Its error is told, once."""
 
     async def story() -> None:

@@ -105,7 +105,7 @@ def test_a_parked_fetch_is_answered_by_an_append(cluster: HandMade, wire: Wire) 
         assert answered
 
 
-def test_what_comes_while_others_have_their_turns_is_not_waited_for(
+def test_records_appended_between_turns_are_not_waited_for(
     wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A record that is appended after its partition was looked at, without a fetch session."""

@@ -316,7 +316,7 @@ def test_metadata_of_very_many_partitions_is_encoded_in_a_thread(
     assert len(many.partitions) == partitions
 
 
-def test_what_is_wrong_beyond_the_first_things_ends_the_connection(wire: Wire) -> None:
+def test_a_malformed_large_request_closes_the_connection(wire: Wire) -> None:
     """It is found in the thread."""
     request = MetadataRequest(
         topics=[MetadataRequestTopic(name=name) for name in names(AT_ONCE + 1)],

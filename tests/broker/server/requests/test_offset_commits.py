@@ -45,7 +45,7 @@ def topics(kinds: tuple[Any, ...], **partitions: list[int]) -> list[Any]:
 
 
 @pytest.mark.parametrize("kinds", [PLAIN, IN_TRANSACTION])
-def test_what_is_left_out_is_answered_in_its_place(kinds: tuple[Any, ...]) -> None:
+def test_refused_partitions_keep_their_place_in_the_response(kinds: tuple[Any, ...]) -> None:
     """The group never sees it; a topic of which nothing is left is not there."""
     asked = topics(kinds, a=[1, 0, 2], b=[0])
     codes = {

@@ -20,7 +20,7 @@ def file(tmp_path: Path) -> DataFile:
     return file
 
 
-def test_what_was_written_is_in_memory(tmp_path: Path) -> None:
+def test_written_data_is_in_the_page_cache(tmp_path: Path) -> None:
     """A consumer at the tail is served from what the producer left in the cache."""
     file = DataFile.create(tmp_path / "segment")
     content = os.urandom(300_000)
@@ -29,7 +29,7 @@ def test_what_was_written_is_in_memory(tmp_path: Path) -> None:
     assert cold_reads.read_in_memory(file, 1000, 20_000) == content[1000:21_000]
 
 
-def test_what_the_kernel_dropped_is_cold_until_brought_in(file: DataFile) -> None:
+def test_evicted_data_is_cold_until_read(file: DataFile) -> None:
     """Asking does not wait for the disk; a thread that reads does.
 
     All of the file is asked for: the disk may have read the beginning of it by the time that the

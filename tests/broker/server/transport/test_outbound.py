@@ -243,7 +243,7 @@ def test_after_a_long_wait_it_is_asked_again(
     assert all(later[0] < earlier[1] for earlier, later in pairwise(asked))
 
 
-def test_what_is_in_memory_is_sent_while_the_rest_is_not(
+def test_cached_data_is_sent_before_a_cold_window(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cold window ahead holds nothing up before its own turn has come."""

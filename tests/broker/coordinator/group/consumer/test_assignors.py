@@ -110,7 +110,7 @@ def test_members_in_between_hand_partitions_on() -> None:
     assert len(found["poor"]) >= 2
 
 
-def test_what_was_given_is_handed_on_before_what_was_there() -> None:
+def test_newly_assigned_partitions_move_before_retained_ones() -> None:
     """And what somebody had comes back to it where the numbers stay the same."""
     subscriptions = {name: frozenset({T}) for name in "abc"} | {"d": frozenset({T, U})}
     before = {"d": frozenset({(T, 0), (T, 1)})}

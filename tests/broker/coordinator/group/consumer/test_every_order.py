@@ -79,7 +79,7 @@ def test_an_answer_that_came_too_soon_is_seen() -> None:
     find(r"by two|went back|stale epoch", Hasty)
 
 
-def test_what_was_not_written_is_seen() -> None:
+def test_a_missing_record_is_detected() -> None:
     """A coordinator that takes over knows something else than its predecessor did."""
     find("differs when read back", Forgetful)
 

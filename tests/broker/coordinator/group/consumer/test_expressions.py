@@ -72,7 +72,7 @@ def test_topics_that_come_meanwhile_are_matched_too() -> None:
     assert known.matched("topic-.*") == {*NAMES, "topic-new"}
 
 
-def test_what_is_remembered_is_bounded() -> None:
+def test_the_cache_is_bounded() -> None:
     """By number, and by names in the results; what was used longest ago is forgotten."""
     for bounds in ({"remembered_max": 2}, {"matches_max": 2 * len(NAMES)}):
         known = Expressions(**bounds)

@@ -260,7 +260,7 @@ def test_a_failed_write_maps_to_a_heartbeat_error(failure: ErrorCode, told: Erro
     assert story.refusal("one", 0) is told
 
 
-def test_what_could_not_be_written_is_not_so() -> None:
+def test_a_failed_write_creates_no_group() -> None:
     """The member is told to try again, and the group does not exist."""
     story = ConsumerStory({"t": 4})
     story.fail_writes = ErrorCode.NOT_ENOUGH_REPLICAS

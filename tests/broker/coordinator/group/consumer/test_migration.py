@@ -96,7 +96,7 @@ def test_up_and_down_again_member_by_member() -> None:
     assert len(story.group.offsets) == 1
 
 
-def test_what_an_upgrade_writes() -> None:
+def test_records_of_an_upgrade() -> None:
     """The classic group ends; its members are written as they are; then the newcomer joins."""
     story = ConsumerStory({"t": 6})
     one, two = classic_pair(story)
@@ -154,7 +154,7 @@ def test_an_upgrade_gives_nothing_to_two() -> None:
     assert not held[one.id] & held[two.id]
 
 
-def test_what_a_downgrade_writes() -> None:
+def test_records_of_a_downgrade() -> None:
     """Everything of the consumer protocol ends, in Kafka's order; then the classic group."""
     story = ConsumerStory({"t": 6})
     one, two = classic_pair(story)

@@ -24,7 +24,7 @@ def step(
 STABLE = ConsumerMember(id="m", epoch=8, previous_epoch=7, assigned=some(0, 1))
 
 
-def test_what_is_too_much_is_given_up_first() -> None:
+def test_partitions_are_revoked_before_new_ones_are_assigned() -> None:
     """The epoch stays until it is; nothing new comes before."""
     found = step(STABLE, some(1, 2), owned=some(0, 1))
     assert (found.epoch, found.state) == (8, MemberState.UNREVOKED_PARTITIONS)
@@ -36,7 +36,7 @@ def test_what_is_too_much_is_given_up_first() -> None:
     assert (after.assigned, after.revoking) == (some(1, 2), some())
 
 
-def test_what_others_have_is_waited_for() -> None:
+def test_partitions_owned_by_others_are_assigned_once_free() -> None:
     """What is free comes at once, the rest when it is."""
     found = step(STABLE, some(0, 1, 2, 3), held=some(3))
     assert (found.epoch, found.state) == (9, MemberState.UNRELEASED_PARTITIONS)
@@ -45,7 +45,7 @@ def test_what_others_have_is_waited_for() -> None:
     assert (after.state, after.assigned) == (MemberState.STABLE, some(0, 1, 2, 3))
 
 
-def test_what_it_has_let_go_of_before_it_was_asked_needs_no_round() -> None:
+def test_partitions_already_released_need_no_revocation() -> None:
     """A member that owns nothing, as after a restart, gets its new epoch at once."""
     found = step(STABLE, some(2), owned=some())
     assert (found.epoch, found.assigned) == (9, some(2))

@@ -68,7 +68,7 @@ FROM_APACHE = [
 
 
 @pytest.mark.parametrize(("key", "value"), FROM_APACHE)
-def test_what_apache_kafka_4_1_wrote_is_written_again(key: bytes, value: bytes) -> None:
+def test_records_of_kafka_4_1_are_encoded_identically(key: bytes, value: bytes) -> None:
     """Byte for byte; taken from a broker's log, with shorter names."""
     record = decode(key[1], key, value)
     assert record is not None
@@ -98,7 +98,7 @@ def test_a_tombstone_names_what_ends(kind: Kind) -> None:
     assert decode(kind, key, value) == record
 
 
-def test_what_is_unknown_and_what_is_garbage() -> None:
+def test_unknown_keys_are_skipped_and_garbage_is_refused() -> None:
     """The former is none of ours, the latter an error."""
     assert decode(9, b"\0\x09\0\1g", None) is None
     with pytest.raises(DecodeError):

@@ -52,7 +52,9 @@ def refused(version: int = 1, **fields: Any) -> tuple[ErrorCode, str]:
         ({"member_epoch": -3}, "MemberEpoch is invalid."),
     ],
 )
-def test_what_is_missing_is_said(fields: dict[str, Any], message: str) -> None:
+def test_missing_fields_are_refused_with_kafkas_message(
+    fields: dict[str, Any], message: str
+) -> None:
     """In Kafka's words, which clients show."""
     assert refused(**fields) == (ErrorCode.INVALID_REQUEST, message)
 

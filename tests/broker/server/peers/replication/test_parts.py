@@ -30,7 +30,7 @@ def test_usually_there_is_one_part() -> None:
     assert Parts().split(ASKED)[0] is ASKED
 
 
-def test_those_with_which_requests_fail_are_found() -> None:
+def test_failing_partitions_are_isolated() -> None:
     """In a few rounds, one or several; all others stay together."""
     assert found({3}) == {3}
     assert found({0, 10}) == {0, 10}

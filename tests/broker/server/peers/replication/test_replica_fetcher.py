@@ -259,7 +259,7 @@ def test_a_large_backlog_is_copied_in_pieces(tmp_path: Path) -> None:
         assert content(cluster.members[0]) == content(cluster.members[1])
 
 
-def test_what_is_on_disk_alone_counts_where_that_is_asked_for(tmp_path: Path) -> None:
+def test_with_fsync_a_follower_fetches_on_after_its_sync(tmp_path: Path) -> None:
     """With barnabas.durability=fsync a follower fetches on when it has synced."""
     with hand_made(tmp_path, barnabas_durability="fsync") as cluster:
         cluster.appoint(0)
@@ -370,7 +370,7 @@ def test_a_partition_that_has_requests_fail_does_not_hold_up_others(
     until_copied(other, T0, 1)
 
 
-def test_what_fails_with_one_partition_does_not_end_the_round(
+def test_a_failing_partition_does_not_end_the_fetch_round(
     pair: HandMade, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However unforeseen it is; the partition is tried again."""

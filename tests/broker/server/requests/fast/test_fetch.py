@@ -18,7 +18,7 @@ def handled(pair: Pair, request: FetchRequest, version: int) -> int:
 
 
 @pytest.mark.parametrize("version", [9, 11, 17])
-def test_what_is_not_ordinary_goes_to_the_handler(pair: Pair, version: int) -> None:
+def test_uncommon_fetches_take_the_slow_path(pair: Pair, version: int) -> None:
     """Old versions, unknown topics, aborted transactions and too little to answer with."""
     plain, aborted = [("plain", 0, 0)], [("aborted", 0, 0)]
     assert handled(pair, fetch_request([("nowhere", 0, 0)]), version)

@@ -30,7 +30,7 @@ def commit_of_member(wire: Wire, offset: int) -> int:
     return commit(wire, "alone", "plain", offset, member=ALONE, generation=1)
 
 
-def test_what_was_committed_is_there(pair: Pair) -> None:
+def test_offsets_committed_on_the_fast_path_are_fetched(pair: Pair) -> None:
     """For those who ask, by members and by consumers that assign partitions themselves."""
     for wire in pair.wires:
         assert commit_of_member(wire, 17) == 0

@@ -63,7 +63,7 @@ def test_compressed_records_that_hold_much_are_served_elsewhere(pair: Pair) -> N
     pair.compare_logs()
 
 
-def test_what_comes_behind_a_served_partition_is_served_too(
+def test_the_handler_continues_where_the_fast_path_stopped(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The handler goes on where the fast route stopped, and serves nothing twice."""

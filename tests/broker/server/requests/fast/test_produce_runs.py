@@ -217,7 +217,7 @@ CUT_OFF = ("not whole", "only its size")
 
 
 @pytest.mark.parametrize("kind", OTHERS)
-def test_what_is_different_ends_the_run(tmp_path: Path, kind: str) -> None:
+def test_a_different_request_ends_the_run(tmp_path: Path, kind: str) -> None:
     """What was before it is served, and what is behind it too, beginning with it."""
 
     def story(served: Served) -> None:

@@ -177,7 +177,7 @@ def pending(kind: type[PendingJoin] | type[PendingSync], version: int) -> Any:
     return kind(cast(RequestContext, call), "me", refusal)
 
 
-def test_what_does_not_count_is_refused_as_by_the_handlers() -> None:
+def test_a_failed_write_has_the_handlers_error() -> None:
     """With the same code, and the id of the member that joined."""
     fault = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
     join, sync = pending(PendingJoin, 9), pending(PendingSync, 5)

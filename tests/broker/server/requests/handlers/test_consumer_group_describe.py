@@ -25,7 +25,7 @@ def test_a_group_is_described_with_members_and_epochs(modern: Wire, version: int
     assert [each.topic_name for each in member.target_assignment.topic_partitions] == ["t"]
 
 
-def test_what_is_no_such_group(modern: Wire) -> None:
+def test_unknown_and_classic_groups_are_not_described(modern: Wire) -> None:
     """One that does not exist, and one of the classic protocol; for whose API it is the reverse."""
     assert commit(modern, "classic", "t", 1) == 0
     request = ConsumerGroupDescribeRequest(group_ids=["nowhere", "classic", ""])

@@ -70,7 +70,7 @@ def test_an_unknown_topic(wire: Wire) -> None:
     assert (answer.error_code, answer.low_watermark) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
 
 
-def test_what_brokers_keep_for_themselves_is_not_deleted(wire: Wire) -> None:
+def test_internal_topics_refuse_delete_records(wire: Wire) -> None:
     """Where there is such a topic; Apache's name for the refusal."""
     answer = delete(wire, "__consumer_offsets", 0)
     assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -144,7 +144,7 @@ def test_a_fetch_waits_for_min_bytes(node: BrokerServer, wire: Wire, topic: str)
 
 
 @pytest.mark.parametrize("enough", [1, 2])
-def test_what_comes_while_others_have_their_turns_is_not_waited_for(
+def test_records_appended_between_turns_are_not_waited_for(
     wire: Wire, monkeypatch: pytest.MonkeyPatch, enough: int
 ) -> None:
     """A record for the first partition, appended before the second has been looked at.

@@ -81,7 +81,7 @@ def test_an_error_with_one_partition_is_that_of_no_other() -> None:
     assert codes == [ErrorCode.NONE, ErrorCode.UNKNOWN_SERVER_ERROR]
 
 
-def test_what_is_to_be_led_here_is_expected_until_it_is() -> None:
+def test_a_new_leader_expects_its_partitions() -> None:
     """Clients that hear of it elsewhere are not told that it does not exist."""
     replicas = Replicas()
     Cluster(2).ask(2, handle, request(), HANDLER.versions.max, replicas=replicas)
@@ -90,7 +90,7 @@ def test_what_is_to_be_led_here_is_expected_until_it_is() -> None:
 
 
 @pytest.mark.parametrize("version", range(HANDLER.versions.min, HANDLER.versions.max + 1))
-def test_what_lies_here_is_led_and_the_rest_is_refused(version: int) -> None:
+def test_only_local_replicas_become_leaders(version: int) -> None:
     """In every version."""
     cluster = Cluster(2)
     answer = cluster.ask(2, handle, request(), version, replicas=Replicas())

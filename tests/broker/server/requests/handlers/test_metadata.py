@@ -215,7 +215,7 @@ def test_internal_topics_are_marked(tmp_path: Path) -> None:
     assert len(response.topics[0].partitions) == 50
 
 
-def test_what_cannot_be_made_says_why(tmp_path: Path) -> None:
+def test_a_failed_creation_has_an_error(tmp_path: Path) -> None:
     """Three replicas on one broker: the error a user of defaults meets in production."""
     embedded = Embedded(tmp_path, {"offsets.topic.replication.factor": "3"})
     response = ask(embedded, "__consumer_offsets", create=True)
@@ -259,7 +259,7 @@ def test_large_answers_are_kept_by_what_is_in_them(embedded: Embedded) -> None:
     assert errors(send(embedded, everybody)) == {"a": 0, "large": 0, "later": 0}
 
 
-def test_what_is_kept_is_bounded(embedded: Embedded, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_responses_are_bounded(embedded: Embedded, monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients that ask for ever other sets of topics do not fill memory."""
     for name in ("x", "y", "z"):
         embedded.create(NewTopic(name=name, num_partitions=KEPT_PARTITIONS_MIN))

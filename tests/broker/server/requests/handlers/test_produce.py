@@ -41,7 +41,7 @@ def test_every_version_appends(wire: Wire, topic: str, version: int) -> None:
         assert answer.log_start_offset == (0 if version >= 5 else -1)
 
 
-def test_what_was_produced_is_what_is_stored(wire: Wire, topic: str) -> None:
+def test_a_produced_record_is_stored_unchanged(wire: Wire, topic: str) -> None:
     """Key, value, headers and timestamp survive; offset and leader epoch are the broker's."""
     wire.produce(topic, BATCH)
     wire.produce(topic, BATCH)

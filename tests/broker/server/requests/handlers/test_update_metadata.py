@@ -27,7 +27,7 @@ def request(controller_epoch: int, broker_epoch: int = -1) -> UpdateMetadataRequ
     )
 
 
-def test_what_the_latest_controller_says_is_true() -> None:
+def test_a_stale_controller_changes_nothing() -> None:
     """An earlier one is told that it is over, and changes nothing."""
     cluster = Cluster(2)
     for epoch, code in ((5, ErrorCode.NONE), (4, ErrorCode.STALE_CONTROLLER_EPOCH)):
@@ -37,7 +37,7 @@ def test_what_the_latest_controller_says_is_true() -> None:
         assert (image.controller_id, list(image.brokers)) == (9, [9])
 
 
-def test_what_was_meant_for_an_earlier_registration_is_refused() -> None:
+def test_a_stale_broker_epoch_is_refused() -> None:
     """The broker has been restarted since."""
     cluster = Cluster(2)
     epoch = cluster.image.brokers[2].epoch

@@ -221,7 +221,7 @@ def test_a_server_shows_its_chain_and_its_key_in_the_form_that_brokers_read(
     assert server_identity(whole, leaf.key, now=NOW).authorities == authority.certificate
 
 
-def test_what_a_server_cannot_show_is_refused_by_what_is_wrong(authority: KeyPair) -> None:
+def test_an_unusable_server_certificate_is_refused_with_a_reason(authority: KeyPair) -> None:
     """A broker would not start with it, or clients refuse it."""
     leaf = issue(authority, "kafka", hosts=["h"], now=NOW, validity=YEAR)
     client = issue(authority, "alice", now=NOW, validity=YEAR)

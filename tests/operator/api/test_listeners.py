@@ -81,7 +81,9 @@ def test_a_listener_names_the_secret_of_its_certificate() -> None:
         ({"secretName": "a", "certficate": "c"}, r"certficate: is no field; did you mean cert"),
     ],
 )
-def test_where_a_certificate_is_said_wrongly(given: dict[str, Any], problem: str) -> None:
+def test_invalid_certificate_fields_are_refused_with_their_path(
+    given: dict[str, Any], problem: str
+) -> None:
     """The error has the path."""
     with pytest.raises(ResourceError, match=problem):
         read_cluster(_with_certificate(given))

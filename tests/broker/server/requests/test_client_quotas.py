@@ -46,6 +46,7 @@ from barnabas_kafka.protocol.messages.write_txn_markers import (
 from barnabas_kafka.protocol.schema import Message
 from barnabas_kafka.records.builder import build_batch
 from barnabas_kafka.records.compression import Codec
+from tests.broker.server.network.test_listener_security import two_brokers
 from tests.broker.server.running import (
     Wire,
     loop_of,
@@ -488,6 +489,28 @@ def test_old_clients_change_topics_and_wait(node: BrokerServer, wire: Wire) -> N
     assert response.topics[0].error_code == 0
     assert 38_000 < response.throttle_time_ms <= 39_000
     assert is_muted(wire)
+
+
+def test_topics_that_another_broker_has_created_count(tmp_path: Path) -> None:
+    """A client that names topics of its own is throttled, whichever broker it asks for them."""
+    settings = {
+        "listeners": "PLAINTEXT://127.0.0.1:0",
+        "controlled.shutdown.enable": "false",
+        "num.partitions": "5",
+        "default.replication.factor": "1",
+    }
+    with two_brokers(tmp_path, settings) as nodes:
+        wait_for(
+            "a controller", lambda: {it.broker.image.controller_id for it in nodes} in ({0}, {1})
+        )
+        (member,) = (it for it in nodes if it.broker.id != it.broker.image.controller_id)
+        with Wire(port_of(nodes[0])) as admin:
+            set_quota(admin, CLIENT, controller_mutation_rate=0.1)
+        wait_for("the quota", lambda: member.broker.quotas.active)
+        with Wire(port_of(member)) as wire:
+            answer = wire.ask(MetadataRequest(topics=[MetadataRequestTopic(name="a")]), 9)
+            assert 38_000 < answer.throttle_time_ms <= 39_000
+            assert is_muted(wire)
 
 
 def test_a_muted_client_that_leaves(node: BrokerServer, wire: Wire) -> None:

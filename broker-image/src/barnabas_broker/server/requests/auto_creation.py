@@ -6,7 +6,7 @@ and has its client ask again: the controller sends the topic to this broker a mo
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from barnabas_broker.controller.internal import automatic_topic
 from barnabas_broker.controller.requests import CreatedTopic, Outcome, admit_all
@@ -23,6 +23,9 @@ from barnabas_kafka.protocol.messages.create_topics import (
 )
 from barnabas_kafka.settings import broker as keys
 
+if TYPE_CHECKING:
+    from barnabas_broker.server.requests.client_quotas import MutationQuota
+
 Answer = TypeVar("Answer")
 
 
@@ -35,9 +38,9 @@ def auto_create(
     one has received it.
     """
     broker = call.broker
+    # Clients are not refused a topic that they only asked about, but throttled afterwards.
+    quota = None if call.usage is None else call.usage.mutation_quota(strict=False)
     if broker.image.controller_id == broker.id:
-        # Clients are not refused a topic that they only asked about, but throttled afterwards.
-        quota = None if call.usage is None else call.usage.mutation_quota(strict=False)
         admit = admit_all if quota is None else quota.take
         return broker.controller.ask(
             lambda controller: controller.auto_create(
@@ -47,12 +50,14 @@ def auto_create(
         )
 
     async def elsewhere() -> Answer:
-        return answer(await _ask_controller(names, call))
+        return answer(await _ask_controller(names, call, quota))
 
     return asyncio.ensure_future(elsewhere())
 
 
-async def _ask_controller(names: Sequence[str], call: RequestContext) -> list[CreatedTopic]:
+async def _ask_controller(
+    names: Sequence[str], call: RequestContext, quota: "MutationQuota | None"
+) -> list[CreatedTopic]:
     settings = call.broker.settings
     wanted = [automatic_topic(name, settings) for name in names]
     timeout_ms = settings[keys.REQUEST_TIMEOUT_MS]
@@ -78,6 +83,14 @@ async def _ask_controller(names: Sequence[str], call: RequestContext) -> list[Cr
     known = call.broker.image.topics
     pending = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the controller is creating it")
     results = {topic.name: topic for topic in response.topics}
+    # The controller was asked by this broker, and does not know for which client.
+    partitions = sum(
+        max(topic.num_partitions, 1)
+        for topic in response.topics
+        if topic.error_code == ErrorCode.NONE
+    )
+    if quota is not None and partitions:
+        quota.take(partitions)
     answers = []
     for name in names:
         topic = results.get(name)

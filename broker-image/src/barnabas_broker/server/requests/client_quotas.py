@@ -135,7 +135,10 @@ class ClientQuotas:
 
 
 class MutationQuota:
-    """What one request may change of topics. Used in the controller's thread."""
+    """What one request may change of topics.
+
+    Used in the controller's thread, or on the event loop of a broker that has asked the controller.
+    """
 
     __slots__ = ("_clock_ms", "_sensor", "_strict", "_throttled_until_ms")
 

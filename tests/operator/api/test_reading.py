@@ -46,7 +46,7 @@ def test_every_document_of_the_example_of_users_is_read() -> None:
         ({"partitons": 3}, "spec.partitons: is no field; did you mean partitions?"),
         ({"partitions": "3"}, "spec.partitions: is '3', must be a whole number"),
         ({"partitions": True}, "spec.partitions: is True, must be a whole number"),
-        ({"partitions": 0}, "spec.partitions: is 0, must be between 1 and 100000"),
+        ({"partitions": 0}, "spec.partitions: is 0, must be between 1 and 10000"),
         ({"topicName": "a b"}, "spec.topicName: is 'a b', must be letters, digits, dots"),
         ({"topicName": ""}, "spec.topicName: is '', must be letters"),
         ({"topicName": "x" * 250}, "spec.topicName: has a length of 250, at most 249"),

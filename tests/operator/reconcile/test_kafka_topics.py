@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from barnabas_broker.controller.topics import MAX_PARTITIONS_PER_REQUEST, check_request_size
+from barnabas_kafka.errors import KafkaError
+from barnabas_operator.api.topics import PARTITIONS_PER_REQUEST
 from barnabas_operator.brokers import BrokersError
 from barnabas_operator.kube import TOPICS, Document, Kind, KubeError
+from barnabas_operator.plan.topics import CreateTopic, GrowPartitions
 from barnabas_operator.reconcile.reconciler import Key, reconcile
 from tests.operator import examples
 from tests.operator.memory_kube import MemoryKube
@@ -50,6 +55,58 @@ def test_many_topics_are_a_few_requests() -> None:
     assert brokers.requests == ["list", "describe", *["create"] * 4, "list", "describe"]
     assert len(ledger(kube)) == 200
     assert ready(kube, "t00199")[:2] == ("True", "Ready")
+
+
+class BoundedBrokers(MemoryBrokers):
+    """Brokers that refuse a request for too many partitions, as the controller does."""
+
+    def create_topics(self, topics: Mapping[str, CreateTopic]) -> Mapping[str, BrokersError]:
+        """See Brokers."""
+        return self._refused(topics, sum(each.partitions for each in topics.values())) or (
+            super().create_topics(topics)
+        )
+
+    def grow_partitions(self, topics: Mapping[str, GrowPartitions]) -> Mapping[str, BrokersError]:
+        """See Brokers."""
+        added = sum(each.partitions - each.before for each in topics.values())
+        return self._refused(topics, added) or super().grow_partitions(topics)
+
+    def _refused(self, names: Iterable[str], partitions: int) -> dict[str, BrokersError]:
+        try:
+            check_request_size(partitions)
+        except KafkaError as error:
+            return dict.fromkeys(names, BrokersError("r", str(error), reachable=True))
+        return {}
+
+
+def test_requests_have_no_more_partitions_than_brokers_create_at_once() -> None:
+    """Forty topics that are right one by one would be refused together; so would their growth."""
+    brokers = BoundedBrokers()
+    kube = up(*many(40, partitions=300), brokers=brokers)
+    reconcile(KEY, context_on(kube, brokers))
+    assert {ready(kube, f"t{number:05}")[0] for number in range(40)} == {"True"}
+    assert brokers.requests.count("create") == 2
+    for number in range(40):
+        kube.edit("KafkaTopic", f"t{number:05}", lambda body: body["spec"].update(partitions=600))
+    brokers.requests.clear()
+    reconcile(KEY, context_on(kube, brokers))
+    assert {ready(kube, f"t{number:05}")[0] for number in range(40)} == {"True"}
+    assert brokers.requests.count("grow") == 2
+
+
+def test_a_topic_has_as_many_partitions_as_brokers_create_at_once() -> None:
+    """Of one with more the API server and the operator say so; no broker is asked."""
+    assert PARTITIONS_PER_REQUEST == MAX_PARTITIONS_PER_REQUEST
+    brokers = BoundedBrokers()
+    most, more = (
+        examples.topic("most", partitions=10_000),
+        examples.topic("more", partitions=10_001),
+    )
+    kube = up(most, more, brokers=brokers)
+    reconcile(KEY, context_on(kube, brokers))
+    assert ready(kube, "most")[0] == "True"
+    assert ready(kube, "more")[:2] == ("False", "Invalid")
+    assert "partitions: is 10001, must be between 1 and 10000" in ready(kube, "more")[2]
 
 
 def test_a_steady_pass_writes_nothing() -> None:

@@ -19,6 +19,8 @@ from barnabas_operator.api.references import (
 from barnabas_operator.api.storage import DeletionPolicy
 
 TOPIC_NAME = Pattern(r"^[a-zA-Z0-9._-]+$", "letters, digits, dots, dashes and underscores")
+# The bound of CreateTopics and CreatePartitions in brokers, which is that of KRaft's controller.
+PARTITIONS_PER_REQUEST: Final = 10_000
 # The annotation that says which side wins where a topic exists already and differs.
 ADOPT: Final = f"{GROUP}/adopt"
 
@@ -58,7 +60,11 @@ class TopicSpec:
         Longest(249),
         Rule("self != '.' && self != '..'", "topicName cannot be . or .."),
     ] = None
-    partitions: Annotated[int, Doc("How many partitions; they only grow."), Between(1, 100_000)] = 1
+    partitions: Annotated[
+        int,
+        Doc("How many partitions; they only grow. Brokers create at most 10000 by one request."),
+        Between(1, PARTITIONS_PER_REQUEST),
+    ] = 1
     replicas: Annotated[int, Doc("Copies of each partition."), Between(1, 9)] = 1
     config: Annotated[
         Mapping[str, str],

@@ -97,6 +97,13 @@ class AlterConfig:
 TopicStep = CreateTopic | GrowPartitions | AlterConfig
 
 
+def new_partitions(step: TopicStep) -> int:
+    """How many partitions a step has brokers create."""
+    if isinstance(step, CreateTopic):
+        return step.partitions
+    return step.partitions - step.before if isinstance(step, GrowPartitions) else 0
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """Why a resource cannot be made true as it is: one word, and what to do."""

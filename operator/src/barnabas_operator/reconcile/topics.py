@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from barnabas_operator.api.conditions import Verdict
+from barnabas_operator.api.topics import PARTITIONS_PER_REQUEST
 from barnabas_operator.brokers import Brokers, BrokersError
 from barnabas_operator.plan.ledger import Ledger, next_ledger
 from barnabas_operator.plan.namespaces import label_of
@@ -29,6 +30,7 @@ from barnabas_operator.plan.topics import (
     TopicView,
     differences,
     is_managed,
+    new_partitions,
     owners,
     plan_topic,
     topic_name,
@@ -159,6 +161,24 @@ def batches(items: Iterable[Item], size: int = BATCH) -> Iterator[list[Item]]:
         yield batch
 
 
+def within_a_request(batch: Sequence[tuple[str, Step]]) -> Iterator[list[tuple[str, Step]]]:
+    """The steps in their order, in lists with no more partitions than brokers create at once.
+
+    They refuse a request for more as a whole, and each of its topics with it.
+    """
+    found: list[tuple[str, Step]] = []
+    total = 0
+    for name, step in batch:
+        added = new_partitions(step)
+        if found and total + added > PARTITIONS_PER_REQUEST:
+            yield found
+            found, total = [], 0
+        found.append((name, step))
+        total += added
+    if found:
+        yield found
+
+
 def _warn_of_lost_topics(managed: Mapping[str, Topic], plans: Mapping[str, TopicPlan]) -> None:
     for name, plan in plans.items():
         topic_id = managed[name].body.status.topic_id
@@ -191,7 +211,8 @@ def _apply_batches(
 ) -> None:
     """Send the steps in batches. Once a broker has not answered, the rest waits for the next pass:
     each further request would take the whole time-out."""
-    for batch in batches(steps.items()):
+    sized = map(within_a_request, batches(steps.items()))
+    for batch in itertools.chain.from_iterable(sized):
         silent = next((each for each in errors.values() if not each.reachable), None)
         if silent is not None:
             errors.update({name: silent for name, _ in batch if name not in errors})

@@ -19,7 +19,7 @@ from barnabas_broker.server.control.controller_thread import ControllerThread
 from barnabas_broker.zk.store import CoordinationError, Create, Delete
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from tests.broker.controller.embedded import NOW_MS, Embedded
-from tests.waiting import wait_for_async
+from tests.waiting import ANSWER, seconds, wait_for_async
 
 OLD_TOPIC = b'{"version":1,"partitions":{"0":[1]}}'
 TAKEN = Create("/controller", b'{"version":2,"brokerid":7,"timestamp":"1"}', ephemeral_owner=99)
@@ -80,6 +80,62 @@ def test_work_is_done_in_order_off_the_loop(embedded: Embedded) -> None:
             assert order == list(range(20))
 
     asyncio.run(story())
+
+
+def test_clients_wait_for_the_cluster_and_in_turns(embedded: Embedded) -> None:
+    """What the cluster causes waits for one request of a client at most, and so does a client."""
+
+    async def story() -> None:
+        async with beside(embedded) as thread:
+            order: list[str] = []
+            begun, go_on = threading.Event(), threading.Event()
+
+            def first(_: Controller) -> None:
+                begun.set()
+                assert go_on.wait(seconds(ANSWER))
+                order.append("large 0")
+
+            def ask(name: str, number: int) -> asyncio.Future[None]:
+                def work(_: Controller) -> None:
+                    order.append(f"{name} {number}")
+
+                return thread.ask_for_client(work, lambda result: result, client=name)
+
+            asked = [thread.ask_for_client(first, lambda result: result, client="large")]
+            await asyncio.to_thread(begun.wait, seconds(ANSWER))
+            asked += [ask("large", number) for number in (1, 2, 3)]
+            asked += [ask("small", 1), thread.run(lambda _: order.append("cluster"))]
+            go_on.set()
+            await asyncio.gather(*asked)
+            assert order == ["large 0", "cluster", "small 1", "large 1", "large 2", "large 3"]
+
+    asyncio.run(story())
+
+
+def test_clients_that_wait_when_the_thread_ends_are_refused(embedded: Embedded) -> None:
+    """What is at work is finished; each of the others gets an answer, too."""
+
+    async def story() -> list[object]:
+        async with beside(embedded) as thread:
+            begun, stopped = threading.Event(), threading.Event()
+
+            def work(_: Controller) -> bool:
+                begun.set()
+                return stopped.wait(seconds(ANSWER))
+
+            asked = [
+                thread.ask_for_client(work, lambda result: result, client="a") for _ in range(3)
+            ]
+            await asyncio.to_thread(begun.wait, seconds(ANSWER))
+            thread._thread.shutdown(wait=False)
+            stopped.set()
+            return await asyncio.gather(*asked, return_exceptions=True)
+
+    done = asyncio.run(story())
+    assert done[0] is True
+    assert [each.code for each in done[1:] if isinstance(each, KafkaError)] == [
+        ErrorCode.NOT_CONTROLLER
+    ] * 2
 
 
 def test_a_topic_without_logs_is_not_created(embedded: Embedded) -> None:

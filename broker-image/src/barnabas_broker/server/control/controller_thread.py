@@ -6,25 +6,31 @@ time is `image` and `settings`, which change on the loop only. The thread publis
 having the loop take it and waits until the replicas have done what it says, so that when the
 Future of a request is done, its topics have their logs and every handler knows of them.
 
+Requests of clients wait in a queue of their own, of which one at a time is handed over: changes of
+in-sync replicas, of brokers and all else that the cluster itself causes wait for one of them at
+most, and clients for each other in turns. Nothing needs an order between the two: a request that
+is handed over later is one that came later.
+
 There is one way for embedded and shared coordination data (docs/adr/0006).
 """
 
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import Future as ThreadFuture
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from barnabas_broker.cluster.image import NO_CONTROLLER, MetadataImage
 from barnabas_broker.controller.commands import Failures
 from barnabas_broker.controller.controller import Controller
 from barnabas_broker.controller.events import ElectionsRetried
 from barnabas_broker.controller.target_state import TargetState
+from barnabas_broker.server.process.fair_queue import FairQueue
 from barnabas_broker.server.process.repeated_failure import RepeatedFailure
 from barnabas_broker.zk.store import CoordinationError
-from barnabas_kafka.errors import KafkaError
+from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_zookeeper.errors import ZooKeeperError
 
@@ -64,6 +70,9 @@ class ControllerThread:
         self._changed_paths: set[str | None] = set()
         self._lock = threading.Lock()  # Over `_changed_paths`: the store's threads add, ours takes.
         self._stopped = False
+        self._of_clients: FairQueue[tuple[Callable[[Controller], Any], asyncio.Future[Any]]]
+        self._of_clients = FairQueue()
+        self._client_at_work = False
         self._away = RepeatedFailure()
         # Apart: elections that the store refuses for long must not delay what is to be read.
         self._rereading = _Retry(lambda: self.on_znode_change(None))
@@ -94,6 +103,28 @@ class ControllerThread:
         self, work: Callable[[Controller], Result], answer: Callable[[Result], Answer]
     ) -> "asyncio.Future[Answer]":
         """Do `work` in the thread and make the answer of its result, on the loop."""
+        return self._answered(self.run(work), answer)
+
+    def ask_for_client(
+        self,
+        work: Callable[[Controller], Result],
+        answer: Callable[[Result], Answer],
+        *,
+        client: Hashable,
+    ) -> "asyncio.Future[Answer]":
+        """As `ask`, after what the cluster itself has handed over, and in turns with other clients.
+
+        What one client asks for is done in its order.
+        """
+        done: asyncio.Future[Result] = self._loop.create_future()
+        self._of_clients.push((work, done), client, 1)
+        if not self._client_at_work:
+            self._serve_client()
+        return self._answered(done, answer)
+
+    def _answered(
+        self, result: "asyncio.Future[Result]", answer: Callable[[Result], Answer]
+    ) -> "asyncio.Future[Answer]":
         answered: asyncio.Future[Answer] = self._loop.create_future()
 
         def finish(done: "asyncio.Future[Result]") -> None:
@@ -104,8 +135,28 @@ class ControllerThread:
             except Exception as error:  # The handler's boundary is where the Future is awaited.
                 answered.set_exception(error)
 
-        self.run(work).add_done_callback(finish)
+        result.add_done_callback(finish)
         return answered
+
+    def _serve_client(self) -> None:
+        """Hand over the next request of a client, and the one after it when it is done."""
+        self._client_at_work = bool(self._of_clients)
+        if not self._of_clients:
+            return
+        work, done = self._of_clients.pop()
+
+        def finish(worked: "asyncio.Future[Any]") -> None:
+            self._serve_client()
+            try:
+                done.set_result(worked.result())
+            except Exception as error:  # That of the work, which its client is answered with.
+                done.set_exception(error)
+
+        try:
+            self.run(work).add_done_callback(finish)
+        except RuntimeError:  # The broker is stopping: another one is the controller soon.
+            done.set_exception(KafkaError(ErrorCode.NOT_CONTROLLER))
+            self._loop.call_soon(self._serve_client)
 
     def on_znode_change(self, path: str | None) -> None:
         """Another broker wrote to a znode, None for any; called from any thread."""
@@ -116,7 +167,7 @@ class ControllerThread:
             self._submit(self._catch_up)
 
     async def stop(self) -> None:
-        """Finish what was handed over and end the thread."""
+        """Finish what was handed over and end the thread; clients that wait for it are refused."""
         self._stopped = True
         self._rereading.cancel()
         self._settling.cancel()

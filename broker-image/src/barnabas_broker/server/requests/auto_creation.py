@@ -42,7 +42,7 @@ def auto_create(
     quota = None if call.usage is None else call.usage.mutation_quota(strict=False)
     if broker.image.controller_id == broker.id:
         admit = admit_all if quota is None else quota.take
-        return broker.controller.ask(
+        return call.ask_controller(
             lambda controller: controller.auto_create(
                 names, admit=admit, principal=call.principal, now_ms=call.now_ms
             ),

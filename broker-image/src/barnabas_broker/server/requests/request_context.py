@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from barnabas_broker.security.acls import (
     CLUSTER_NAME,
@@ -18,10 +18,16 @@ from barnabas_broker.security.principals import Principal
 from barnabas_kafka.errors import KafkaError
 
 if TYPE_CHECKING:  # The bundle imports what handlers are made of; handlers only name its type.
+    import asyncio
+
+    from barnabas_broker.controller.controller import Controller
     from barnabas_broker.server.requests.broker_services import BrokerServices
     from barnabas_broker.server.requests.client_quotas import MutationQuota, Usage
 
 NOTHING_COUNTS: Final = nullcontext()
+
+Result = TypeVar("Result")
+Answer = TypeVar("Answer")
 
 
 @dataclass(slots=True)
@@ -126,6 +132,13 @@ class RequestContext:
             for operation in OPERATIONS_OF[resource_type]
             if self.allowed(operation, resource_type, name, audited=False)
         )
+
+    def ask_controller(
+        self, work: "Callable[[Controller], Result]", answer: Callable[[Result], Answer]
+    ) -> "asyncio.Future[Answer]":
+        """Have the controller do work for this client (`ControllerThread.ask_for_client`)."""
+        client = self.principal, self.client_host
+        return self.broker.controller.ask_for_client(work, answer, client=client)
 
     def mutation_quota(self, *, strict_since: int) -> "MutationQuota | None":
         """What this request may change of topics (KIP-599), None for as much as it wants.

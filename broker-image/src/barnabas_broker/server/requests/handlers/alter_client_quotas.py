@@ -61,7 +61,7 @@ def handle(request: AlterClientQuotasRequest, call: RequestContext) -> Response 
                 now_ms=call.now_ms,
             )
 
-        return call.broker.controller.ask(change, lambda errors: _response(alterations, errors))
+        return call.ask_controller(change, lambda errors: _response(alterations, errors))
 
     hosts = {name for it in alterations for kind, name in it.parts if kind == IP and name}
     names = {host for host in hosts if not is_address(host)}

@@ -49,7 +49,7 @@ def handle(
             response.allow_replication_factor_change = allowed
         return response
 
-    return call.broker.controller.ask(reassign, answer)
+    return call.ask_controller(reassign, answer)
 
 
 def _refused(error: KafkaError) -> Response:

@@ -51,7 +51,7 @@ def handle(
             deletions, upsertions, principal=principal, now_ms=now_ms
         )
 
-    return call.broker.controller.ask(alter, _answer)
+    return call.ask_controller(alter, _answer)
 
 
 def _answer(outcomes: list[Outcome]) -> Response:

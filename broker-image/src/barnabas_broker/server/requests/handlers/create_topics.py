@@ -70,7 +70,7 @@ def handle(
             yield
         return CreateTopicsResponse(topics=[answers[name] for name in sent])
 
-    return call.broker.controller.ask(create, answer)
+    return call.ask_controller(create, answer)
 
 
 def _refused(error: KafkaError, name: str) -> CreatableTopicResult:

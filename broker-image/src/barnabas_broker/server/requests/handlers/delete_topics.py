@@ -75,7 +75,7 @@ def handle(
             yield
         return DeleteTopicsResponse(responses=answers)
 
-    return call.broker.controller.ask(delete, answer)
+    return call.ask_controller(delete, answer)
 
 
 def _refusal(asked: Sequence[DeleteTopicState], call: RequestContext) -> ErrorCode | None:

@@ -47,7 +47,7 @@ def handle(
         answers = controller.active.process(ReplicaLeaderElection(kind, asked), now_ms=call.now_ms)
         return _response(ErrorCode.NONE, answers)
 
-    return call.broker.controller.ask(elect, lambda response: response)
+    return call.ask_controller(elect, lambda response: response)
 
 
 def _refused(code: ErrorCode, asked: list[TopicPartition] | None) -> ElectLeadersResponse:

@@ -42,7 +42,7 @@ def handle(
             return error
         return controller.active.under_way(asked)
 
-    return call.broker.controller.ask(find, _response)
+    return call.ask_controller(find, _response)
 
 
 def _refused(error: KafkaError) -> Response:

@@ -40,7 +40,7 @@ def handle(
             return error
         return None
 
-    return call.broker.controller.ask(find, partial(_answer, request))
+    return call.ask_controller(find, partial(_answer, request))
 
 
 def _answer(request: UpdateFeaturesRequest, error: KafkaError | None) -> Work[Response]:

@@ -16,7 +16,7 @@ from barnabas_kafka.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
     TopicRequest,
 )
-from tests.broker.controller.embedded import Denying, Embedded
+from tests.broker.controller.embedded import Denying, Embedded, finished
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def ask(
         response_partition_limit=limit,
         cursor=None if cursor is None else Cursor(topic_name=cursor[0], partition_index=cursor[1]),
     )
-    response = handle(request, embedded.call(0, authorizer=authorizer))
+    response = finished(handle(request, embedded.call(0, authorizer=authorizer)))
     assert isinstance(response, DescribeTopicPartitionsResponse)
     return codec.decode(DescribeTopicPartitionsResponse, codec.encode(response, 0), 0)
 

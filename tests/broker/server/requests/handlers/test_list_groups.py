@@ -6,19 +6,54 @@ import pytest
 
 from barnabas_broker.server.process import cooperative_scheduler
 from barnabas_broker.server.process.cooperative_scheduler import Turns
+from barnabas_kafka.protocol.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+)
 from barnabas_kafka.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
 )
+from barnabas_kafka.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from barnabas_kafka.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from barnabas_kafka.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas_kafka.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     TopicRequest,
 )
+from barnabas_kafka.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+)
+from barnabas_kafka.protocol.messages.describe_topic_partitions import (
+    TopicRequest as TopicName,
+)
 from barnabas_kafka.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from barnabas_kafka.protocol.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    UserName,
+)
 from barnabas_kafka.protocol.messages.find_coordinator import FindCoordinatorRequest
+from barnabas_kafka.protocol.messages.incremental_alter_configs import (
+    AlterConfigsResource as IncrementalResource,
+)
+from barnabas_kafka.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+)
 from barnabas_kafka.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas_kafka.protocol.messages.leave_group import LeaveGroupRequest
 from barnabas_kafka.protocol.messages.list_groups import ListedGroup, ListGroupsRequest
 from barnabas_kafka.protocol.messages.list_transactions import ListTransactionsRequest
+from barnabas_kafka.protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 from barnabas_kafka.protocol.schema import Request
 from tests.broker.server.members import Member, commit, find
 from tests.broker.server.running import Wire
@@ -88,6 +123,58 @@ def transactions(wire: Wire) -> None:
             DescribeProducersRequest(
                 topics=[TopicRequest(name="none", partition_indexes=[0, 1, 2])]
             ),
+            0,
+            3,
+        ),
+        (DescribeTopicPartitionsRequest(topics=[TopicName(name=it) for it in IDS]), 0, 3),
+        (DescribeLogDirsRequest(), 4, 3),
+        (
+            OffsetForLeaderEpochRequest(
+                topics=[
+                    OffsetForLeaderTopic(
+                        topic="none",
+                        partitions=[OffsetForLeaderPartition(partition=it) for it in range(3)],
+                    )
+                ]
+            ),
+            4,
+            3,
+        ),
+        (
+            DeleteRecordsRequest(
+                topics=[
+                    DeleteRecordsTopic(
+                        name="none",
+                        partitions=[DeleteRecordsPartition(partition_index=it) for it in range(3)],
+                    )
+                ]
+            ),
+            2,
+            3,
+        ),
+        (
+            CreatePartitionsRequest(
+                topics=[CreatePartitionsTopic(name=it, count=2) for it in IDS], timeout_ms=1
+            ),
+            3,
+            3,
+        ),
+        (
+            AlterConfigsRequest(
+                resources=[AlterConfigsResource(resource_type=2, resource_name=it) for it in IDS]
+            ),
+            2,
+            3,
+        ),
+        (
+            IncrementalAlterConfigsRequest(
+                resources=[IncrementalResource(resource_type=2, resource_name=it) for it in IDS]
+            ),
+            1,
+            3,
+        ),
+        (
+            DescribeUserScramCredentialsRequest(users=[UserName(name=it) for it in IDS]),
             0,
             3,
         ),

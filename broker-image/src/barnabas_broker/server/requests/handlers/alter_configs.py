@@ -7,6 +7,7 @@ from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.controller.configs import ConfigChange, ConfigResource, resource_of
 from barnabas_broker.controller.requests import ConfigRequest, Outcome
 from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.process.cooperative_scheduler import Work
 from barnabas_broker.server.requests.handler import Handler, VersionRange
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode, KafkaError
@@ -19,12 +20,15 @@ from barnabas_kafka.protocol.messages.alter_configs import (
 from barnabas_kafka.protocol.registry import ApiKey
 
 
-def handle(request: AlterConfigsRequest, call: RequestContext) -> Future[AlterConfigsResponse]:
+def handle(
+    request: AlterConfigsRequest, call: RequestContext
+) -> Work[Future[AlterConfigsResponse]]:
     """Answer for each resource; a failure concerns that resource alone."""
     sent = Counter((each.resource_type, each.resource_name) for each in request.resources)
     refused: dict[int, Outcome] = {}
     granted: dict[int, ConfigRequest] = {}
     for index, resource in enumerate(request.resources):
+        yield
         kind, name = resource_of(resource.resource_type), resource.resource_name
         repeated = sent[resource.resource_type, name] > 1
         try:
@@ -41,7 +45,7 @@ def handle(request: AlterConfigsRequest, call: RequestContext) -> Future[AlterCo
             responses=[_answer(each, done[i]) for i, each in enumerate(request.resources)]
         )
 
-    return call.broker.controller.ask(
+    return call.ask_controller(
         lambda controller: controller.alter_configs(
             list(granted.values()),
             validate_only=request.validate_only,

@@ -8,6 +8,7 @@ from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.controller.controller import Controller
 from barnabas_broker.controller.requests import Growth, Outcome, admit_all
 from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.process.cooperative_scheduler import Work
 from barnabas_broker.server.requests.handler import Handler, VersionRange
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode, KafkaError
@@ -25,7 +26,7 @@ STRICT_SINCE: Final = 3
 
 def handle(
     request: CreatePartitionsRequest, call: RequestContext
-) -> Future[CreatePartitionsResponse]:
+) -> Work[Future[CreatePartitionsResponse]]:
     """Answer for each topic once; a name that is sent twice is refused."""
     sent = Counter(topic.name for topic in request.topics)
     answers: dict[str, CreatePartitionsTopicResult] = {}
@@ -36,6 +37,7 @@ def handle(
             wanted.append(topic)
         else:
             answers[topic.name] = _refused(topic.name, refused.code, refused.message)
+        yield
     quota = None if request.validate_only else call.mutation_quota(strict_since=STRICT_SINCE)
 
     def grow(controller: Controller) -> list[Outcome] | KafkaError:
@@ -59,7 +61,7 @@ def handle(
             answers[outcome.name] = _refused(outcome.name, outcome.error, outcome.message)
         return CreatePartitionsResponse(results=[answers[name] for name in sent])
 
-    return call.broker.controller.ask(grow, answer)
+    return call.ask_controller(grow, answer)
 
 
 def _fault(name: str, times: int, call: RequestContext) -> KafkaError | None:

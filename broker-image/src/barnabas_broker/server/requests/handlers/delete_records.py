@@ -12,6 +12,7 @@ from barnabas_broker.controller.topics import is_internal
 from barnabas_broker.replica.delayed_delete_records import DelayedDeleteRecords, Undeleted
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.process.cooperative_scheduler import Work
 from barnabas_broker.server.requests.handler import Handler
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode, KafkaError
@@ -27,26 +28,17 @@ from barnabas_kafka.protocol.registry import ApiKey, VersionRange
 
 def handle(
     request: DeleteRecordsRequest, call: RequestContext
-) -> DeleteRecordsResponse | Future[Any]:
+) -> Work[DeleteRecordsResponse | Future[Any]]:
     """Delete up to the given offset of each partition; -1 is the high watermark."""
     undeleted: list[Undeleted] = []
-    response = DeleteRecordsResponse(
-        topics=[
-            DeleteRecordsTopicResult(
-                name=topic.name,
-                partitions=[
-                    _delete(
-                        call,
-                        TopicPartition(topic.name, entry.partition_index),
-                        entry.offset,
-                        undeleted,
-                    )
-                    for entry in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+    response = DeleteRecordsResponse()
+    for topic in request.topics:
+        result = DeleteRecordsTopicResult(name=topic.name)
+        response.topics.append(result)
+        for entry in topic.partitions:
+            tp = TopicPartition(topic.name, entry.partition_index)
+            result.partitions.append(_delete(call, tp, entry.offset, undeleted))
+            yield
     if not undeleted:
         return response
     return DelayedDeleteRecords(

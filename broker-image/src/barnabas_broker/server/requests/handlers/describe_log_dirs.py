@@ -5,6 +5,7 @@ from typing import Final
 from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.log.directory import DirectoryUsage
 from barnabas_broker.security.acls import AclOperation
+from barnabas_broker.server.process.cooperative_scheduler import Work
 from barnabas_broker.server.requests.handler import Handler
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode
@@ -21,7 +22,7 @@ from barnabas_kafka.protocol.registry import ApiKey, VersionRange
 INVALID_OFFSET_LAG: Final = -1
 
 
-def handle(request: DescribeLogDirsRequest, call: RequestContext) -> DescribeLogDirsResponse:
+def handle(request: DescribeLogDirsRequest, call: RequestContext) -> Work[DescribeLogDirsResponse]:
     """Every log directory, with the partitions asked for; None asks for all."""
     if not call.allowed_on_cluster(AclOperation.DESCRIBE):
         return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -35,7 +36,7 @@ def handle(request: DescribeLogDirsRequest, call: RequestContext) -> DescribeLog
     results = []
     for usage in call.broker.logs.usage():
         try:
-            results.append(_described(usage, asked, call))
+            results.append((yield from _described(usage, asked, call)))
         except Exception as error:
             code = refusal(error, "DescribeLogDirs", usage.directory).code
             results.append(DescribeLogDirsResult(log_dir=str(usage.directory), error_code=code))
@@ -44,12 +45,13 @@ def handle(request: DescribeLogDirsRequest, call: RequestContext) -> DescribeLog
 
 def _described(
     usage: DirectoryUsage, asked: set[TopicPartition] | None, call: RequestContext
-) -> DescribeLogDirsResult:
+) -> Work[DescribeLogDirsResult]:
     if usage.offline:
         code = ErrorCode.KAFKA_STORAGE_ERROR
         return DescribeLogDirsResult(log_dir=str(usage.directory), error_code=code)
     topics: dict[str, DescribeLogDirsTopic] = {}
     for tp, size in usage.sizes.items():
+        yield
         if asked is not None and tp not in asked:
             continue
         topic = topics.setdefault(tp.topic, DescribeLogDirsTopic(name=tp.topic))

@@ -11,6 +11,7 @@ from barnabas_broker.cluster.image import Endpoint, MetadataImage, TopicImage
 from barnabas_broker.cluster.views import live_endpoints, view_partition
 from barnabas_broker.controller.topics import is_internal, name_fault
 from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.process.cooperative_scheduler import Work
 from barnabas_broker.server.requests.first_metadata import after_first_metadata
 from barnabas_broker.server.requests.handler import Handler, VersionRange
 from barnabas_broker.server.requests.request_context import RequestContext
@@ -28,7 +29,7 @@ from barnabas_kafka.settings import broker as keys
 
 def handle(
     request: DescribeTopicPartitionsRequest, call: RequestContext
-) -> DescribeTopicPartitionsResponse | Future[DescribeTopicPartitionsResponse]:
+) -> Work[DescribeTopicPartitionsResponse] | Future[Work[DescribeTopicPartitionsResponse]]:
     """Answer with one page; a request without topics means all topics."""
     waiting = after_first_metadata(call, lambda: _answer(request, call))
     return waiting if waiting is not None else _answer(request, call)
@@ -36,7 +37,7 @@ def handle(
 
 def _answer(
     request: DescribeTopicPartitionsRequest, call: RequestContext
-) -> DescribeTopicPartitionsResponse:
+) -> Work[DescribeTopicPartitionsResponse]:
     asked = {topic.name for topic in request.topics}
     if _bad_cursor(request.cursor, asked):
         # A whole-request error, which this response can only say topic by topic.
@@ -46,17 +47,21 @@ def _answer(
         )
     first = request.cursor.topic_name if request.cursor is not None else ""
     names = {name for name in asked or call.broker.image.topics if name >= first}
-    visible = {
-        name for name in names if call.allowed(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
-    }
-    response = _page(request, sorted(visible), call)
+    visible: list[str] = []
+    for name in sorted(names):
+        if call.allowed(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
+            visible.append(name)
+        yield
+    response = yield from _page(request, visible, call)
     for topic in response.topics:
         topic.topic_authorized_operations = call.allowed_operations(
             ResourceType.TOPIC, topic.name or ""
         )
+        yield
     if asked:
         response.topics += [
-            _refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name) for name in sorted(names - visible)
+            _refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
+            for name in sorted(names.difference(visible))
         ]
     return response
 
@@ -69,7 +74,7 @@ def _bad_cursor(cursor: Cursor | None, asked: set[str]) -> bool:
 
 def _page(
     request: DescribeTopicPartitionsRequest, names: list[str], call: RequestContext
-) -> DescribeTopicPartitionsResponse:
+) -> Work[DescribeTopicPartitionsResponse]:
     image = call.broker.image
     endpoints = live_endpoints(image, call.listener)
     limit = call.broker.settings[keys.MAX_REQUEST_PARTITION_SIZE_LIMIT]
@@ -79,6 +84,7 @@ def _page(
         if remaining == 0:
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break
+        yield
         topic = image.topic(name)
         if topic is None:
             response.topics.append(_refused(_why_unknown(name), name))

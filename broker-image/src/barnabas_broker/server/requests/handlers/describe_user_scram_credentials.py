@@ -1,9 +1,11 @@
 """DescribeUserScramCredentials: who has which SCRAM credentials, never what they are (KIP-554)."""
 
 from collections import Counter
+from functools import partial
 
 from barnabas_broker.security.acls import AclOperation
 from barnabas_broker.security.scram import ScramMechanism, scram_credential
+from barnabas_broker.server.process.cooperative_scheduler import Work, each
 from barnabas_broker.server.requests.handler import Handler
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode
@@ -20,7 +22,7 @@ Result = DescribeUserScramCredentialsResult
 
 def handle(
     request: DescribeUserScramCredentialsRequest, call: RequestContext
-) -> DescribeUserScramCredentialsResponse:
+) -> Work[DescribeUserScramCredentialsResponse]:
     """Answer for each user that is named; no names are the names of all who have credentials."""
     if not call.allowed_on_cluster(AclOperation.DESCRIBE):
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
@@ -31,10 +33,11 @@ def handle(
         )
     if not request.users:
         everyone = sorted(call.broker.image.user_configs)
-        results = [found for user in everyone if (found := _result(user, call)).credential_infos]
+        known = yield from each(everyone, partial(_result, call))
+        results = [found for found in known if found.credential_infos]
     else:
         named = Counter(each.name for each in request.users)
-        results = [_named(user, times, call) for user, times in named.items()]
+        results = yield from each(named, lambda user: _named(user, named[user], call))
     return DescribeUserScramCredentialsResponse(error_message=None, results=results)
 
 
@@ -46,7 +49,7 @@ def _named(user: str, times: int, call: RequestContext) -> Result:
             error_message="Cannot describe SCRAM credentials for the same user twice in a single "
             f"request: {user}",
         )
-    found = _result(user, call)
+    found = _result(call, user)
     if found.credential_infos:
         return found
     why = f"Attempt to describe a user credential that does not exist: {user}"
@@ -57,7 +60,7 @@ def _named(user: str, times: int, call: RequestContext) -> Result:
     )
 
 
-def _result(user: str, call: RequestContext) -> Result:
+def _result(call: RequestContext, user: str) -> Result:
     configs = call.broker.image.user_configs
     return Result(
         user=user,

@@ -13,6 +13,7 @@ from barnabas_broker.controller.configs import (
 )
 from barnabas_broker.controller.loggers import alter_levels
 from barnabas_broker.controller.requests import ConfigRequest, Outcome
+from barnabas_broker.server.process.cooperative_scheduler import Work
 from barnabas_broker.server.requests.handler import Handler, VersionRange
 from barnabas_broker.server.requests.handlers.alter_configs import authorize_alter
 from barnabas_broker.server.requests.request_context import RequestContext
@@ -28,7 +29,7 @@ from barnabas_kafka.protocol.registry import ApiKey
 
 def handle(
     request: IncrementalAlterConfigsRequest, call: RequestContext
-) -> Future[IncrementalAlterConfigsResponse]:
+) -> Work[Future[IncrementalAlterConfigsResponse]]:
     """Answer for each resource; a failure concerns that resource alone."""
     sent = Counter((each.resource_type, each.resource_name) for each in request.resources)
     done_here: dict[int, Outcome] = {}
@@ -49,6 +50,7 @@ def handle(
         except Exception as error:
             refused = refusal(error, "IncrementalAlterConfigs", name)
             done_here[index] = Outcome.refused(name, refused)
+        yield
 
     def answer(outcomes: list[Outcome]) -> IncrementalAlterConfigsResponse:
         done = done_here | dict(zip(asked, outcomes, strict=True))
@@ -56,7 +58,7 @@ def handle(
             responses=[_answer(each, done[i]) for i, each in enumerate(request.resources)]
         )
 
-    return call.broker.controller.ask(
+    return call.ask_controller(
         lambda controller: controller.incremental_alter_configs(
             list(asked.values()),
             validate_only=request.validate_only,

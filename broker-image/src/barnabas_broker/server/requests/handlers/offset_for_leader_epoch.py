@@ -1,7 +1,10 @@
 """OffsetForLeaderEpoch: where a leader epoch ended, so that clients detect truncation (KIP-320)."""
 
+from functools import partial
+
 from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.process.cooperative_scheduler import Work, each
 from barnabas_broker.server.requests.handler import Handler
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode, KafkaError
@@ -18,27 +21,21 @@ from barnabas_kafka.protocol.registry import ApiKey, VersionRange
 
 def handle(
     request: OffsetForLeaderEpochRequest, call: RequestContext
-) -> OffsetForLeaderEpochResponse:
+) -> Work[OffsetForLeaderEpochResponse]:
     """For each partition: the largest epoch not above the one asked about, and where it ended.
 
     Consumers may ask about what they may describe (KIP-320), brokers about everything.
     """
     broker = call.allowed_on_cluster(AclOperation.CLUSTER_ACTION, audited=False)
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=[
-                    _answer(call, topic.topic, entry, broker) for entry in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+    results = []
+    for topic in request.topics:
+        ends = yield from each(topic.partitions, partial(_answer, call, topic.topic, broker))
+        results.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=ends))
+    return OffsetForLeaderEpochResponse(topics=results)
 
 
 def _answer(
-    call: RequestContext, topic: str, entry: OffsetForLeaderPartition, broker: bool
+    call: RequestContext, topic: str, broker: bool, entry: OffsetForLeaderPartition
 ) -> EpochEndOffset:
     answer = EpochEndOffset(partition=entry.partition)
     try:

@@ -58,7 +58,7 @@ def test_unused_sensors_expire() -> None:
     assert busy is not None
     busy.record(1, EXPIRY_MS)
     manager.expire(EXPIRY_MS + 1)
-    assert [tags for tags, _ in manager.in_use(9)] == [("", "busy")]
+    assert [tags for tags, _ in manager.in_use(9)] == [(None, "busy")]
     assert manager.sensor("u", "busy", EXPIRY_MS + 1) is busy
 
 

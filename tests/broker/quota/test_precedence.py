@@ -15,8 +15,8 @@ LEVELS = [
     (QuotaEntity(DEFAULT, "c"), ("u", "c")),
     (QuotaEntity(DEFAULT, DEFAULT), ("u", "c")),
     (QuotaEntity(DEFAULT), ("u", "")),
-    (QuotaEntity(None, "c"), ("", "c")),
-    (QuotaEntity(None, DEFAULT), ("", "c")),
+    (QuotaEntity(None, "c"), (None, "c")),
+    (QuotaEntity(None, DEFAULT), (None, "c")),
 ]
 
 
@@ -38,7 +38,7 @@ def test_a_user_called_default_is_a_user() -> None:
     assert quota_of(named, "alice", "c") is None
     assert quota_of(named, "<default>", "c") == (("<default>", ""), 5.0)
     assert quota_of({QuotaEntity(DEFAULT): 3.0}, "<default>", "c") == (("<default>", ""), 3.0)
-    assert quota_of(named, "bob", "<default>") == (("", "<default>"), 7.0)
+    assert quota_of(named, "bob", "<default>") == ((None, "<default>"), 7.0)
 
 
 @pytest.mark.parametrize("client_id", [None, ""])
@@ -51,4 +51,11 @@ def test_a_client_without_an_id(client_id: str | None) -> None:
 
 def test_limits_of_what_is_counted_together() -> None:
     """Nothing has no limit."""
-    assert limit_of({QuotaEntity(DEFAULT): 1.0}, ("", "")) is None
+    assert limit_of({QuotaEntity(DEFAULT): 1.0}, (None, "")) is None
+
+
+def test_a_user_with_an_empty_name_is_a_user() -> None:
+    """As of a certificate without a subject: it has the quotas of any user."""
+    assert quota_of({QuotaEntity(DEFAULT): 1.0}, "", "c") == (("", ""), 1.0)
+    assert quota_of({QuotaEntity(DEFAULT, DEFAULT): 1.0}, "", "c") == (("", "c"), 1.0)
+    assert quota_of({QuotaEntity(None, "c"): 1.0}, "", "c") == ((None, "c"), 1.0)

@@ -13,8 +13,12 @@ from collections.abc import Iterator, Mapping
 
 from barnabas_broker.cluster.quota_entity import DEFAULT, QuotaEntity
 
-Tags = tuple[str, str]
-"""User and client id that are counted together; "" for all."""
+Tags = tuple[str | None, str]
+"""User and client id that are counted together: None for all users, "" for all client ids.
+
+A certificate without a subject is that of a user whose name is empty. It has the quotas of any
+user; Apache's brokers give it none.
+"""
 
 
 def quota_of(
@@ -34,14 +38,14 @@ def quota_of(
 def limit_of(limits: Mapping[QuotaEntity, float], tags: Tags) -> float | None:
     """The limit of what is counted together, None where there is none."""
     user, client_id = tags
-    if user and client_id:
+    if user is not None and client_id:
         candidates = [
             QuotaEntity(user, client_id),
             QuotaEntity(user, DEFAULT),
             QuotaEntity(DEFAULT, client_id),
             QuotaEntity(DEFAULT, DEFAULT),
         ]
-    elif user:
+    elif user is not None:
         candidates = [QuotaEntity(user), QuotaEntity(DEFAULT)]
     elif client_id:
         candidates = [QuotaEntity(None, client_id), QuotaEntity(None, DEFAULT)]
@@ -57,5 +61,5 @@ def _levels(user: str, client_id: str) -> Iterator[tuple[QuotaEntity, Tags]]:
     yield QuotaEntity(DEFAULT, client_id), (user, client_id)
     yield QuotaEntity(DEFAULT, DEFAULT), (user, client_id)
     yield QuotaEntity(DEFAULT), (user, "")
-    yield QuotaEntity(None, client_id), ("", client_id)
-    yield QuotaEntity(None, DEFAULT), ("", client_id)
+    yield QuotaEntity(None, client_id), (None, client_id)
+    yield QuotaEntity(None, DEFAULT), (None, client_id)

@@ -47,6 +47,7 @@ from barnabas_kafka.protocol.schema import Message
 from barnabas_kafka.records.builder import build_batch
 from barnabas_kafka.records.compression import Codec
 from tests.broker.server.network.test_listener_security import two_brokers
+from tests.broker.server.network.test_sasl_authenticator import tls_client, tls_connect
 from tests.broker.server.running import (
     Wire,
     loop_of,
@@ -55,6 +56,7 @@ from tests.broker.server.running import (
     produce_request,
     running_node,
 )
+from tests.oracle.certificates import Certificate
 from tests.waiting import ANSWER, RUN, seconds, wait_for
 
 BATCH = build_batch([(int(time.time() * 1000), None, b"x" * 20_000, ())])
@@ -511,6 +513,27 @@ def test_topics_that_another_broker_has_created_count(tmp_path: Path) -> None:
             answer = wire.ask(MetadataRequest(topics=[MetadataRequestTopic(name="a")]), 9)
             assert 38_000 < answer.throttle_time_ms <= 39_000
             assert is_muted(wire)
+
+
+def test_a_client_whose_user_has_an_empty_name(tmp_path: Path) -> None:
+    """One whose certificate has no subject, or none that a rule leaves, has any user's quota."""
+    authority = Certificate("authority")
+    authority.write_trust(tmp_path / "trust.pem")
+    Certificate("broker", authority, host="localhost").write_pem(tmp_path / "broker.pem")
+    Certificate("alice", authority).write_pem(tmp_path / "alice.pem")
+    settings = {
+        "listeners": "PLAINTEXT://127.0.0.1:0,TLS://127.0.0.1:0",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,TLS:SSL",
+        "ssl.keystore.location": str(tmp_path / "broker.pem"),
+        "ssl.truststore.location": str(tmp_path / "trust.pem"),
+        "ssl.client.auth": "required",
+        "ssl.principal.mapping.rules": "RULE:.*//",
+    }
+    with running_node(tmp_path / "data", settings) as node, Wire(port_of(node)) as admin:
+        admin.create_topic("t")
+        set_quota(admin, {"user": None}, producer_byte_rate=1000)
+        with tls_connect(node, tls_client(tmp_path, key="alice.pem")) as wire:
+            assert wire.ask(produce_request("t", BATCH), 9).throttle_time_ms > 0
 
 
 def test_a_muted_client_that_leaves(node: BrokerServer, wire: Wire) -> None:

@@ -30,7 +30,8 @@ def quotas(client_quotas: ClientQuotas) -> Iterator[Metric]:
             "Milliseconds for which the last request was throttled.",
             labels=labels,
         )
-        for tags, sensor in manager.in_use(CLIENTS_MAX):
+        for (user, client_id), sensor in manager.in_use(CLIENTS_MAX):
+            tags = user or "", client_id
             usage.add_metric(tags, sensor.measured(now_ms))
             throttled.add_metric(tags, sensor.throttle_ms)
         yield usage

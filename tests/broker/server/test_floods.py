@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from barnabas_broker.security.principals import ANONYMOUS
-from barnabas_broker.server.network import session
+from barnabas_broker.server.network import network_receive, session
 from barnabas_broker.server.network.long_requests import ROUND_LONG_S
 from barnabas_broker.server.network.shared import FLOOD_READ_BYTES, Shared
 from barnabas_broker.server.requests.api_metrics import RequestMetrics
@@ -345,9 +345,10 @@ def test_a_cancelled_response_closes_its_connection() -> None:
 
 def test_large_requests_are_received_and_served_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """A round receives so much of all of them together, and serves one of them."""
-    monkeypatch.setattr(session, "LARGE_REQUEST_BYTES", 100)
-    monkeypatch.setattr(session, "RECEIVED_AT_ONCE", 400)
-    monkeypatch.setattr(session, "UNBUDGETED_BYTES", 10)
+    for module in (session, network_receive):
+        monkeypatch.setattr(module, "LARGE_REQUEST_BYTES", 100)
+        monkeypatch.setattr(module, "UNBUDGETED_BYTES", 10)
+    monkeypatch.setattr(network_receive, "RECEIVED_AT_ONCE", 400)
     size = 900
     head = size.to_bytes(4, "big")
 

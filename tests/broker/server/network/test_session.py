@@ -6,7 +6,8 @@ from typing import NoReturn
 
 import pytest
 
-from barnabas_broker.server.network import session
+from barnabas_broker.server.network import network_receive, session
+from barnabas_broker.server.network.network_receive import NetworkReceive
 from barnabas_broker.server.network.session import Session
 from barnabas_broker.server.node.broker_server import BrokerServer
 from barnabas_kafka.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -197,14 +198,14 @@ def test_a_large_request_moves_to_larger_buffers_in_turns(
 ) -> None:
     """Others go on meanwhile; it arrives whole, and leaves nothing behind when it ends early."""
     moves: list[int] = []
-    original = Session._move
+    original = NetworkReceive._move
 
-    def move(self: Session, kept: bytearray, larger: bytearray, position: int) -> None:
+    def move(self: NetworkReceive, larger: bytearray, position: int) -> None:
         moves.append(position)
-        original(self, kept, larger, position)
+        original(self, larger, position)
 
-    monkeypatch.setattr(session, "MOVED_AT_ONCE", 1000)
-    monkeypatch.setattr(Session, "_move", move)
+    monkeypatch.setattr(network_receive, "MOVED_AT_ONCE", 1000)
+    monkeypatch.setattr(NetworkReceive, "_move", move)
     batch = build_batch([(1000, None, os.urandom(900_000), ())])
     frame = wire.frame(produce_request(topic, batch), 9)
     with Wire(port_of(node)) as leaving, Wire(port_of(node)) as other:

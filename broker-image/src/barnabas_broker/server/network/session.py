@@ -13,7 +13,7 @@ States of a session, by two attributes:
 reading   `_waiting_for` is None and nothing waits to be sent: frames are served as they arrive.
 waiting   a handler returned a future, the peer reads slower than we send, its turn is over, it is
           muted, or there is no memory for the rest of its request: reading is paused and bytes
-          already received are kept in `_kept` until that has passed. Behind a parked request
+          already received are kept in `_receive` until that has passed. Behind a parked request
           reading is paused only when something comes, which may hurry that request.
 
 A turn is the time for which one session may keep the event loop to itself when many requests came
@@ -40,13 +40,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from barnabas_broker.invariants import violated
 from barnabas_broker.security.principals import Principal
 from barnabas_broker.server.network.long_requests import FALL, LONG_REQUEST_S, clock_for, next_cost
+from barnabas_broker.server.network.network_receive import SIZE_BYTES, NetworkReceive
 from barnabas_broker.server.network.shared import (
     FLOOD_READ_BYTES,
     FLUSH_BYTES,
     LARGE_REQUEST_BYTES,
     LAST_REQUESTS_S,
-    MOVED_AT_ONCE,
-    RECEIVED_AT_ONCE,
     UNBUDGETED_BYTES,
     Shared,
 )
@@ -55,7 +54,6 @@ from barnabas_broker.server.requests.dispatch import Dispatcher, Reply
 from barnabas_broker.server.requests.handler import UnanswerableError
 from barnabas_broker.server.requests.pending_responses import PendingResponse
 from barnabas_broker.server.requests.request_context import RequestContext
-from barnabas_broker.server.transport.buffers import Buffer
 from barnabas_broker.server.transport.counters import Cause
 from barnabas_broker.server.transport.outbound import Item, Outbound
 from barnabas_broker.server.transport.tls_outbound import TlsOutbound
@@ -69,7 +67,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _SIZE: Final = Struct(">i")
-SIZE_BYTES: Final = _SIZE.size
 
 TURN_S: Final = 0.0003
 """How long one session serves requests that came together before others have their turn. A round
@@ -86,21 +83,17 @@ class Session(asyncio.BufferedProtocol):
     __slots__ = (
         "_apart",
         "_authenticator",
-        "_begun",
         "_call",
         "_cost",
         "_dispatcher",
-        "_filled",
         "_floods",
-        "_kept",
         "_listener",
         "_loop",
         "_memory",
         "_muted",
-        "_needed",
         "_out",
         "_outbound",
-        "_paused",
+        "_receive",
         "_shared",
         "_starved",
         "_transport",
@@ -108,6 +101,7 @@ class Session(asyncio.BufferedProtocol):
         "_waiting_for",
         "active_at",
         "caller",
+        "paused",
     )
 
     def __init__(self, listener: "Listener", dispatcher: Dispatcher, shared: Shared) -> None:
@@ -117,13 +111,10 @@ class Session(asyncio.BufferedProtocol):
         self._authenticator: SaslAuthenticator | None = None
         self._shared = shared
         self._memory = shared.memory
-        self._kept: Buffer | None = None  # Bytes not served yet: `_kept[_begun:_filled]`.
-        self._begun = 0  # Not 0 only while it waits.
-        self._filled = 0
-        self._needed = 0  # Bytes `_kept` must hold before there is anything to serve.
+        self._receive: NetworkReceive | None = None  # Bytes that cannot be served yet.
         self._waiting_for: asyncio.Future[Any] | PendingResponse | None = None
         self._call: RequestContext | None = None  # Of the future that is waited for.
-        self._paused = False
+        self.paused = False
         self._muted: asyncio.TimerHandle | None = None  # Its client is beyond a quota.
         self._starved = False  # It needs more memory for its request than there is.
         self._turn_over = False  # It has requests to serve, and will be called.
@@ -159,22 +150,17 @@ class Session(asyncio.BufferedProtocol):
         self._authenticate(dispatcher, tls)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        if self._kept is None:
+        receive = self._receive
+        if receive is None:
             if self._shared.round_bytes.is_over:
                 return self._memory.read_into[:UNBUDGETED_BYTES]
             return self._memory.read_into[: FLOOD_READ_BYTES if self._floods else None]
-        # No further than the request in hand: what follows it is then received in the large shared
-        # buffer again, whole requests at a time, instead of leaving a piece behind every time.
-        end = self._needed
-        if end > LARGE_REQUEST_BYTES and self._memory.is_shared:
-            over = self._shared.round_bytes.is_over
-            end = min(end, self._filled + (UNBUDGETED_BYTES if over else RECEIVED_AT_ONCE))
-        return memoryview(self._kept)[self._filled : end]
+        return receive.room()
 
     def buffer_updated(self, nbytes: int) -> None:
         self.active_at = self._loop.time()
-        kept = self._kept
-        if kept is None:
+        receive = self._receive
+        if receive is None:
             received = self._memory.read_into[:nbytes]
             if self._waiting_for is not None:
                 self._keep(received)
@@ -187,18 +173,18 @@ class Session(asyncio.BufferedProtocol):
             elif not self._serve_one(received):
                 self._serve_frames(received)
             return
-        self._filled += nbytes
-        if self._must_wait(nbytes):
+        receive.filled += nbytes
+        if self._must_wait(receive, nbytes):
             self._pause()
-        elif self._filled >= self._needed:
-            self._serve_frames(memoryview(kept)[: self._filled])
-        elif self._filled == len(kept):
-            self._grow()
+        elif receive.filled >= receive.needed:
+            self._serve_frames(memoryview(receive.buffer)[: receive.filled])
+        elif receive.filled == len(receive.buffer):
+            receive.grow()
 
-    def _must_wait(self, nbytes: int) -> bool:
+    def _must_wait(self, receive: NetworkReceive, nbytes: int) -> bool:
         """Whether a request of which so much has come waits for its turn, in a line then."""
-        shared, is_whole = self._shared, self._filled >= self._needed
-        if self._needed > LARGE_REQUEST_BYTES and self._memory.is_shared:
+        shared, is_whole = self._shared, receive.filled >= receive.needed
+        if receive.needed > LARGE_REQUEST_BYTES and self._memory.is_shared:
             shared.round_bytes.spend(nbytes)
             if not (is_whole or shared.round_bytes.is_over):
                 return False
@@ -233,7 +219,7 @@ class Session(asyncio.BufferedProtocol):
         """Loop time of the last byte from or to the client; None while we owe it a response."""
         if self._outbound.waiting:
             return self._outbound.moved_at
-        if self._waiting_for is not None or (self._paused and self._muted is None):
+        if self._waiting_for is not None or (self.paused and self._muted is None):
             return None
         return self.active_at
 
@@ -249,7 +235,7 @@ class Session(asyncio.BufferedProtocol):
     def client_left(self, unread_bytes: int, now: float) -> None:
         """End a parked connection; what its client sent before it left is waited for a while."""
         unread_bytes += self._transport.get_extra_info("unread_bytes", 0)  # Of the TLS layer.
-        at_work = self._kept is not None or isinstance(self._waiting_for, asyncio.Task)
+        at_work = self._receive is not None or isinstance(self._waiting_for, asyncio.Task)
         if not (at_work or unread_bytes) or now - self.active_at > LAST_REQUESTS_S:
             self.close("its client has gone")
 
@@ -314,27 +300,16 @@ class Session(asyncio.BufferedProtocol):
             reason,
         )
 
-    # Called by the memory.
+    # Called by what it has received.
 
-    @property
-    def received_bytes(self) -> int:
-        """How much of the request in hand has arrived."""
-        return self._filled
+    def wait_for_memory(self) -> None:
+        """Read nothing more until `memory_found`."""
+        self._starved = True
+        self._pause()
 
-    @property
-    def missing_bytes(self) -> int:
-        """How much of the request in hand has not arrived."""
-        return self._needed - self._filled
-
-    @property
-    def receiving(self) -> bool:
-        """Whether it is the client's turn to send."""
-        return not self._paused
-
-    def memory_granted(self) -> None:
-        """Take the memory that was missing and read on."""
+    def memory_found(self) -> None:
+        """Read on."""
         self._starved = False
-        self._grow()
         self._resume()
 
     # Frames.
@@ -394,62 +369,19 @@ class Session(asyncio.BufferedProtocol):
         """Keep what cannot be served yet, `position` bytes into the last, with room for more."""
         if self._call is not None:
             self._call.follow()
-        if self._kept is not None and self._is_blocked():
-            self._begun += position  # To move a megabyte after each turn would cost as much again.
-            self._memory.progressed(self, self._loop.time())
-            return
-        self._needed = SIZE_BYTES
-        if len(rest) >= SIZE_BYTES:
-            size = int.from_bytes(rest[:SIZE_BYTES], "big")
-            if size <= self._dispatcher.request_bytes_max:  # Else what is here is enough to refuse.
-                self._needed += size
-        old = self._kept
-        kept = self._memory.take(self, len(rest), frame_bytes=self._needed, now=self._loop.time())
-        if self._needed > LARGE_REQUEST_BYTES and self._memory.is_shared:
-            self._shared.round_bytes.spend(len(rest))
-        kept[: len(rest)] = rest
-        if old is not None:
-            self._memory.give_back(old)
-        self._kept, self._begun, self._filled = kept, 0, len(rest)
-
-    def _grow(self) -> None:
-        """Move a request that filled its buffer to a larger one, now or when there is memory."""
-        kept = self._kept
-        if kept is None or self._filled < len(kept):
-            return
-        larger = self._memory.grow(self, self._filled, frame_bytes=self._needed)
-        if larger is None:
-            self._starved = True
-            self._pause()
-            return
-        if len(kept) > MOVED_AT_ONCE:
-            self._starved = True
-            self._pause()
-        self._move(kept, larger, 0)
-
-    def _move(self, kept: Buffer, larger: Buffer, position: int) -> None:
-        """Copy a request to its larger buffer from `position` on, in turns where it is large."""
-        if self._kept is not kept:  # The connection has ended.
-            self._memory.give_back(larger)
-            return
-        end = position + MOVED_AT_ONCE
-        self._shared.round_bytes.spend(min(end, len(kept)) - position)
-        with memoryview(kept) as source, memoryview(larger) as target:
-            target[position : min(end, len(kept))] = source[position:end]
-        if end < len(kept):
-            self._shared.receiving.join(partial(self._move, kept, larger, end))
-            return
-        self._memory.give_back(kept)
-        self._kept = larger
-        if position:
-            self._starved = False
-            self._resume()
+        receive, now = self._receive, self._loop.time()
+        largest = self._dispatcher.request_bytes_max
+        if receive is None:
+            self._receive = NetworkReceive(self, self._shared, rest, largest=largest, now=now)
+        elif self._is_blocked():
+            receive.served(position, now)
+        else:
+            receive.replace(rest, largest=largest, now=now)
 
     def _release(self) -> None:
-        if self._kept is not None:
-            self._memory.release(self, self._kept)
-            self._kept = None
-            self._begun = self._filled = 0
+        if self._receive is not None:
+            self._receive.release()
+            self._receive = None
             if self._memory.is_short:
                 self._loop.call_soon(self._memory.wake)
 
@@ -598,7 +530,7 @@ class Session(asyncio.BufferedProtocol):
         A follower's word hurries its fetch. Who waits for the others of its group says nothing
         until it is answered, and reading would stop and begin again for nothing.
         """
-        if self._kept is not None or self._outbound.waiting or self._muted is not None:
+        if self._receive is not None or self._outbound.waiting or self._muted is not None:
             return False
         hurried = self._call is not None and self._call.hurry is not None
         return hurried or isinstance(self._waiting_for, PendingResponse)
@@ -622,7 +554,8 @@ class Session(asyncio.BufferedProtocol):
     def _keep_for_turn(self, received: memoryview, line: Line | None) -> None:
         """Have what came wait for its turn: a round of the loop is one turn, not one of each."""
         self._keep(received)
-        if self._filled >= self._needed:
+        receive = self._receive
+        if receive is not None and receive.filled >= receive.needed:
             self._join(line)
             self._pause()
 
@@ -645,8 +578,8 @@ class Session(asyncio.BufferedProtocol):
     def _pause(self) -> None:
         if self._outbound.waiting:
             self._shared.output.stalled(self, self._outbound.held_bytes)
-        if not self._paused:
-            self._paused = True
+        if not self.paused:
+            self.paused = True
             self._transport.pause_reading()
 
     def _drained(self) -> None:
@@ -657,19 +590,19 @@ class Session(asyncio.BufferedProtocol):
         """Go on after a wait: first with what was received meanwhile, then with the socket."""
         if (self._is_blocked() and not self._reads()) or self._transport.is_closing():
             return
-        if self._kept is not None:
-            if self._begun or self._filled >= self._needed:
+        if (receive := self._receive) is not None:
+            if receive.begun or receive.filled >= receive.needed:
                 self.active_at = self._loop.time()
-                self._serve_frames(memoryview(self._kept)[self._begun : self._filled])
+                self._serve_frames(memoryview(receive.buffer)[receive.begun : receive.filled])
             else:
-                self._grow()
+                receive.grow()
             if self._is_blocked() and not self._reads():
                 return
         self._read_on()
 
     def _read_on(self) -> None:
-        if self._paused and not self._transport.is_closing():
-            self._paused = False
+        if self.paused and not self._transport.is_closing():
+            self.paused = False
             self.active_at = self._loop.time()
             self._transport.resume_reading()
 

@@ -17,6 +17,7 @@ from barnabas_broker.cluster.quota_entity import QuotaConfigs
 from barnabas_broker.server.network.connection_quotas import ConnectionQuotas, plain_address
 from barnabas_broker.server.network.ip_quotas import IpQuotas, found_limits
 from barnabas_broker.server.network.listener import Listener
+from barnabas_broker.server.network.network_receive import NetworkReceive
 from barnabas_broker.server.network.response_coalescing import ResponseCoalescer
 from barnabas_broker.server.network.session import Session
 from barnabas_broker.server.network.shared import Shared
@@ -92,8 +93,9 @@ class SocketServer:
             self._make_room()
 
     def _refuse_slow(self, now: float) -> None:
-        for session in list(self.shared.memory.overdue(now)):
-            cast(Session, session).refuse(Cause.SLOW_SENDER, "its request does not arrive")
+        for receive in list(self.shared.memory.overdue(now)):
+            session = cast(NetworkReceive, receive).session
+            session.refuse(Cause.SLOW_SENDER, "its request does not arrive")
 
     # Called by the listeners.
 

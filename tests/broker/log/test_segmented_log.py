@@ -72,6 +72,29 @@ def test_segments_roll_before_offsets_overflow(tmp_path: Path) -> None:
     assert log.log_end_offset == far + 1
 
 
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("before", [0, 1])
+@pytest.mark.parametrize("compact", [True, False])
+def test_a_gap_that_no_segment_spans_is_copied(
+    tmp_path: Path, compact: bool, before: int, clean: bool
+) -> None:
+    """Compaction has left nothing of billions of offsets: the next segment begins behind them."""
+    config = LogConfig(index_interval_bytes=1, compact=compact, delete=not compact)
+    log = open_log(tmp_path, config)
+    fill(log, before)
+    far = 5 * 2**31
+    for at in range(3):
+        log.append_as_follower(batch_of(offset=far + at, leader_epoch=0), now_ms=NOW)
+    assert (bases(log), log.log_end_offset) == ([0, far], far + 3)
+    log.close(clean=clean, now_ms=NOW)
+    log = open_log(tmp_path, config, clean=clean)
+    log.advance_high_watermark(log.log_end_offset)
+    held = [*range(before), far, far + 1, far + 2]
+    assert (log.log_end_offset, read_all(log)) == (far + 3, held)
+    log.truncate_to(far + 1, now_ms=NOW)
+    assert read_all(log) == held[:-2]
+
+
 def test_a_rolled_segment_looks_like_kafkas(tmp_path: Path) -> None:
     """Indexes trimmed, the last time entry written, a producer snapshot at the new base."""
     log = open_log(tmp_path, SMALL)

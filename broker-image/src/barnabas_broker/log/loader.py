@@ -278,6 +278,7 @@ class _Loader:
                 and facts.may_be_short
                 # The topic may have been switched to deletion since it was compacted.
                 and not (self.config.compact or bases[number + 1] <= self.cleaned_to)
+                and segment.fits(bases[number + 1] - 1)
                 and segment.next_offset() < bases[number + 1]
             ):
                 result = ScanResult.SHORT

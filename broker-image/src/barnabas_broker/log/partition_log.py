@@ -29,6 +29,7 @@ from barnabas_broker.log.appending import ValidatedBatches
 from barnabas_broker.log.batches import CorruptSegmentError, StoredBatch
 from barnabas_broker.log.files import FileSlice
 from barnabas_broker.log.health import lacks_room
+from barnabas_broker.log.indexes import MAX_RELATIVE_OFFSET
 from barnabas_broker.log.producer_state import Origin, Plan, Sequences
 from barnabas_broker.log.segment import MAX_SEGMENT_SIZE, Appended, Segment
 from barnabas_broker.log.segment_stats import CODEC_MASK
@@ -213,13 +214,14 @@ class PartitionLog(SegmentedLog):
                 self._epochs_changed(self.epochs.clear())
             elif batch.leader_epoch > self.epochs.latest:
                 self.assign_epoch_start(batch.leader_epoch, batch.base_offset)
+        first_offset, last_offset = found[0].base_offset, found[-1].last_offset
+        if last_offset - self.log_end_offset > MAX_RELATIVE_OFFSET:
+            self.roll_at(first_offset, now_ms)
         youngest = max(batch.max_timestamp for batch in found)
         whole = view[: found[-1].next_position]
         self._write(whole, appended, plan, youngest, now_ms)
         self._count_stored(found)
-        return AppendInfo(
-            found[0].base_offset, found[-1].last_offset, -1, self.log_start_offset, youngest
-        )
+        return AppendInfo(first_offset, last_offset, -1, self.log_start_offset, youngest)
 
     def _write(
         self,

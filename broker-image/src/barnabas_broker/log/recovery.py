@@ -38,7 +38,8 @@ After scanning a segment
   T4  it was not synced and ends below the next one   drop all later segments: its end was lost at
                                           a batch's boundary (not where compaction makes gaps: in
                                           a compacted topic, and below what the cleaner has noted
-                                          of one that was compacted once)
+                                          of one that was compacted once; nor where it could
+                                          not reach that far)
   T5  an offset that does not fit in 31   split it (old brokers wrote such), recover all
       bits above the segment's, below     again; in the last segment, which nothing bounds, such
       that of the next segment            an offset is wrong: T2

@@ -260,6 +260,15 @@ class SegmentedLog:
         self._write_tallies()
         return segment
 
+    def roll_at(self, offset: int, now_ms: int) -> None:
+        """Have the log end at an offset beyond its end, and start a segment there.
+
+        Nothing lies between: compaction has removed it elsewhere, and the offsets behind the gap do
+        not fit in a segment that begins before it. Nor are offsets in the gap to be given again.
+        """
+        self.log_end_offset = self.producers.end_offset = offset
+        self.roll(now_ms)
+
     # --- tallies -----------------------------------------------------------------------------
 
     def _recall_tallies(self, up_to: int) -> None:
@@ -558,8 +567,7 @@ class SegmentedLog:
         self.producers = other.producers
         if self.log_end_offset < other.log_end_offset:
             # Compaction took the last batch; its offset is not to be given again.
-            self.log_end_offset = other.log_end_offset
-            self.roll(now_ms)
+            self.roll_at(other.log_end_offset, now_ms)
         self.epochs = LeaderEpochs(other.epochs.entries)
         self._epochs_changed(True)
         try:

@@ -305,11 +305,51 @@ def test_a_pipeline_that_runs_goes_on_without_its_user() -> None:
     kube.put(changed)
     _passes(kube, brokers, RUNNING)
     assert kube.find("StatefulSet", WORKLOAD)["spec"] == before
-    assert _conditions(kube)["Reconciling"]["reason"] == "UserNotFound"
+    found = _conditions(kube)
+    assert (found["Ready"]["status"], found["Ready"]["reason"]) == ("True", "Running")
+    assert (_status(kube)["phase"], _status(kube)["rows"]) == ("Running", 500)
+    assert found["Reconciling"]["reason"] == found["Warning"]["reason"] == "UserNotFound"
+    assert "what would replace the pod waits" in found["Reconciling"]["message"]
     kube.put(examples.pipeline_user())
     _passes(kube, brokers, RUNNING, passes=3)
     assert kube.find("StatefulSet", WORKLOAD)["spec"] != before
     assert list(_conditions(kube)) == ["Ready"]
+
+
+def test_running_pipeline_of_a_secured_cluster_keeps_its_phase_without_a_user() -> None:
+    """The condition says what to write; the pod that runs is not replaced."""
+    kube, brokers = _secured(examples.pipeline_user(), pipeline=examples.pipeline(user="archivist"))
+    _passes(kube, brokers, RUNNING)
+    before = copy.deepcopy(kube.find("StatefulSet", WORKLOAD)["spec"])
+    changed = examples.pipeline()
+    changed["metadata"]["generation"] = 2
+    kube.put(changed)
+    _passes(kube, brokers, RUNNING)
+    assert _conditions(kube)["Stalled"]["reason"] == "UserRequired"
+    assert _status(kube)["phase"] == "Running"
+    assert kube.find("StatefulSet", WORKLOAD)["spec"] == before
+
+
+def test_running_pipeline_keeps_its_phase_without_its_cluster() -> None:
+    """The condition says what is missing, the phase what the pod does."""
+    brokers = MemoryBrokers(views={"packages": PACKAGES})
+    kube = _up(brokers)
+    reconcile(KEY, context_on(kube, brokers, RUNNING))
+    kube.remove("KafkaCluster", "quickstart")
+    reconcile(KEY, context_on(kube, brokers, RUNNING))
+    assert _status(kube)["phase"] == "Running"
+    assert _conditions(kube)["Reconciling"]["reason"] == "WaitingForCluster"
+
+
+def test_pipeline_whose_status_was_lost_is_running_by_what_its_pod_says() -> None:
+    """As after a restore: the pod decides, not the phase that was written last."""
+    kube, brokers = _secured(examples.pipeline_user(), pipeline=examples.pipeline(user="archivist"))
+    _passes(kube, brokers, RUNNING)
+    kube.remove("KafkaUser", "archivist")
+    kube.edit("KafkaPipeline", NAME, lambda body: body.pop("status"))
+    _passes(kube, brokers, RUNNING)
+    assert _status(kube)["phase"] == "Running"
+    assert _conditions(kube)["Warning"]["reason"] == "UserNotFound"
 
 
 @pytest.mark.parametrize("phase", ["WaitingForAuthentication", "WaitingForAuthorization"])

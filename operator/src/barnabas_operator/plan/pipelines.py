@@ -33,11 +33,13 @@ WAITING_FOR_USER: Final = "WaitingForUser"
 class PipelinePlan:
     """The steps to the objects, the image of the pod, and what a newer operator would change.
 
-    `unknown` is what is wrong with `spec.version`; empty if nothing.
+    `unknown` is what is wrong with `spec.version`; empty if nothing. `has_pod`: a StatefulSet is
+    there, whatever the pipeline waits for.
     """
 
     steps: tuple[Step, ...]
     image: str
+    has_pod: bool
     update_available: str = ""
     unknown: str = ""
 
@@ -85,6 +87,7 @@ def plan_pipeline(
     return PipelinePlan(
         steps=(*steps, *grown),
         image=image,
+        has_pod=stateful_set is not None,
         update_available=(
             f"the operator's pods run {images.pipeline}; set spec.version to update"
             if newer

@@ -49,14 +49,17 @@ def reconcile_pipeline(
 ) -> PipelineStatus:
     """One pass; returns the status as written. Raises KubeError."""
     before, spec = pipeline.body.status, pipeline.body.spec
+    started = before.phase not in NOT_STARTED
     if cluster is None:
         text = f"there is no KafkaCluster {spec.cluster} in this namespace"
-        waiting = Waiting(WAITING_FOR_CLUSTER, WAITING_FOR_CLUSTER, text)
-        return _wait(pipeline, before, waiting, context)
-    if cluster.body.spec.secured and spec.user is None:
-        status = dataclasses.replace(before, phase=WAITING_FOR_USER)
-        return write_status(pipeline, status, _user_required(pipeline, cluster), context)
+        phase = _phase(pipeline, context, WAITING_FOR_CLUSTER, started=started)
+        return _wait(pipeline, before, Waiting(phase, WAITING_FOR_CLUSTER, text), context)
     plan = _plan(pipeline, cluster, context)
+    started = started or plan.has_pod
+    if cluster.body.spec.secured and spec.user is None:
+        phase = _phase(pipeline, context, WAITING_FOR_USER, started=started)
+        status = dataclasses.replace(before, phase=phase)
+        return write_status(pipeline, status, _user_required(pipeline, cluster), context)
     known = dataclasses.replace(
         before,
         image=plan.image,
@@ -65,22 +68,33 @@ def reconcile_pipeline(
     )
     problem = _user_problem(pipeline, context)
     # A pipeline that runs is left to itself: it knows best how to wait for its cluster.
-    if before.phase in NOT_STARTED:
+    if not started:
         waits = problem or missing_topics(pipeline, cluster, context)
         if waits:
             return _wait(pipeline, known, waits, context)
-    if problem and plan.steps:
-        # Pods that were to start now could lack the Secret of their user.
-        return _wait(pipeline, known, problem, context)
-    refused = summary(apply_steps(plan.steps, pipeline.meta, context, kind=PIPELINES))
-    names = PipelineNames(pipeline.meta.name, pipeline.meta.namespace)
-    progress = context.progress(names.status_url)
+    # A pod that was to start now could lack the Secret of its user.
+    held = bool(problem and plan.steps)
+    steps = () if held else plan.steps
+    refused = summary(apply_steps(steps, pipeline.meta, context, kind=PIPELINES))
+    progress = _progress(pipeline, context)
     status = status_of(known, progress)
     # Rows are counted all the time; phases and conditions are written at once.
     if status.phase == before.phase and not context.figures_due(pipeline.meta.uid):
         status = dataclasses.replace(known, phase=status.phase)
-    verdict = _with_warnings(judge(progress, refused=refused), plan, problem)
+    verdict = _with_warnings(judge(progress, refused=refused), plan, problem, held=held)
     return write_status(pipeline, status, verdict, context)
+
+
+def _progress(pipeline: Pipeline, context: Context) -> Progress | None:
+    """What the pod says; None while it is silent."""
+    return context.progress(PipelineNames(pipeline.meta.name, pipeline.meta.namespace).status_url)
+
+
+def _phase(pipeline: Pipeline, context: Context, waiting: str, *, started: bool) -> str:
+    """The phase where something is missing: a pod that runs says itself how it fares."""
+    if not started:
+        return waiting
+    return status_of(pipeline.body.status, _progress(pipeline, context)).phase
 
 
 def _user_required(pipeline: Pipeline, cluster: Resource[KafkaCluster]) -> Verdict:
@@ -173,11 +187,19 @@ def judge(progress: Progress | None, *, refused: str) -> Verdict:
     return Verdict(ready=True, reason="Running", message=progress.message)
 
 
-def _with_warnings(verdict: Verdict, plan: PipelinePlan, problem: Waiting | None) -> Verdict:
-    """The verdict on a pipeline that runs on, whatever its user and its version are."""
+def _with_warnings(
+    verdict: Verdict, plan: PipelinePlan, problem: Waiting | None, *, held: bool
+) -> Verdict:
+    """The verdict on a pipeline that runs on, whatever its user and its version are.
+
+    `held`: what would replace its pod waits for the user.
+    """
     found = [("UnknownVersion", plan.unknown)] if plan.unknown else []
     if problem:
         found.append((problem.reason, f"{problem.message}; the pod goes on as it is"))
+    if problem and held and not verdict.stalled:
+        text = f"{problem.message}; what would replace the pod waits for it"
+        verdict = dataclasses.replace(verdict, settled=False, pending=(problem.reason, text))
     if not found:
         return verdict
     texts = tuple(text for _, text in found)

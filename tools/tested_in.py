@@ -159,6 +159,7 @@ TESTED_IN: Final = {
     f"{_BROKER}server/metrics/admin.py": "tests/broker/server/metrics/test_families.py",
     f"{_BROKER}server/metrics/scrape.py": "tests/broker/server/metrics/test_families.py",
     f"{_BROKER}server/network/listener.py": f"{_NETWORK_TESTS}test_session.py",
+    f"{_BROKER}log/directory_loading.py": "tests/broker/log/test_directories.py",
     f"{_BROKER}server/network/network_receive.py": f"{_NETWORK_TESTS}test_session.py",
     f"{_BROKER}server/network/socket_server.py": f"{_NETWORK_TESTS}test_listener.py",
     f"{_BROKER}server/node/broker_server.py": "tests/broker/testing/test_broker.py",

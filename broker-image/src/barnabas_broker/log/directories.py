@@ -15,14 +15,14 @@ import logging
 import shutil
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from time import monotonic as _clock_s
 from typing import Final, TypeVar
 from uuid import UUID
 
 from barnabas_broker.cluster.failures import call_isolated, each_isolated
-from barnabas_broker.log import future_log_recovery, move_record, names, parallel
+from barnabas_broker.log import names, parallel
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.directory import (
     DirectoryState,
@@ -30,10 +30,9 @@ from barnabas_broker.log.directory import (
     LogDirectoryError,
     refuse_without_means,
 )
+from barnabas_broker.log.directory_loading import DirectoryLoading
 from barnabas_broker.log.files import rename
-from barnabas_broker.log.future_log_recovery import Copy
 from barnabas_broker.log.health import DirectoryHealth, Health, Reserve
-from barnabas_broker.log.move_record import MoveRecord
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.log.recovery_progress import RecoveryProgress
 from barnabas_broker.log.removals import Removals, Work, remove_given_up
@@ -68,7 +67,6 @@ class LogDirectories:
         self._order = order
         self._home: dict[TopicPartition, DirectoryState] = {}
         self._removals = Removals()
-        self._copies: dict[TopicPartition, list[Copy]] = {}
         #: where a partition is to be created that does not exist yet; `prefer` bounds it
         self._preferred: dict[TopicPartition, DirectoryState] = {}
         #: partitions with another copy in a directory that is offline
@@ -167,48 +165,17 @@ class LogDirectories:
         or makes no sense; GivenUpError where `progress` is given up.
         """
         progress = progress or RecoveryProgress(_clock_s)
+        loading = DirectoryLoading(config_for, now_ms=now_ms, threads=threads, progress=progress)
+        self.logs, self._home = loading.logs, loading.homes
+        self._removals, self._noted = loading.removals, loading.noted
+        self.unopened, self.unfinished = loading.unopened, loading.unfinished
         for directory in list(self._directories):
             try:
-                self._load(directory, config_for, now_ms, threads, progress)
+                loading.load(directory)
             except OSError as error:
                 self._give_up(directory, error)
-        for tp, copies in self._copies.items():
-            self._settle(tp, copies, now_ms)
-        self._copies = {}
+        loading.settle_copies(self.offline)
         progress.finish(len(self.logs))
-
-    def _settle(self, tp: TopicPartition, copies: Sequence[Copy], now_ms: int) -> None:
-        """Open the right copy of a partition, where a move was interrupted."""
-        if not (there := [copy for copy in copies if copy.home.path not in self.offline]):
-            return
-        try:
-            settled = future_log_recovery.settle(
-                tp,
-                there,
-                offline={str(path.absolute()) for path in self.offline},
-                checkpoint=self._checkpoint_with,
-                now_ms=now_ms,
-            )
-        except (OSError, KafkaError) as error:
-            if isinstance(error, OSError):
-                there[0].home.refuse_without_means(error)
-            _log.error("Log not opened, its move is unresolved: partition=%s %s", tp, error)
-            settled = future_log_recovery.Settled()
-        if settled.log is None or settled.home is None:
-            self.unopened.add(tp)
-            return
-        self.logs[tp], self._home[tp] = settled.log, settled.home
-        if settled.noted:
-            self._noted.add(tp)
-        for copy in there:
-            if copy.log is not settled.log:
-                if settled.removed is not None:
-                    self._removals.add_tree(settled.removed, copy.home.health, now_ms)
-                if settled.future is not None:
-                    self.unfinished[tp] = copy.home, settled.future
-
-    def _checkpoint_with(self, copy: Copy) -> None:
-        copy.home.write_for([*self._logs_in(copy.home), copy.log])
 
     def _give_up(self, directory: DirectoryState, error: OSError) -> None:
         """Go on without a directory that fails at the start, if there is another one."""
@@ -223,65 +190,6 @@ class LogDirectories:
         _log.error("Log directory offline: log.dir=%s %s", directory.path, reason)
         if not self._directories:
             raise LogDirectoryError(_none_left(self.offline)) from error
-
-    def _load(
-        self,
-        directory: DirectoryState,
-        config_for: Callable[[str], LogConfig],
-        now_ms: int,
-        threads: int,
-        progress: RecoveryProgress,
-    ) -> None:
-        config_of = cache(config_for)
-        found: list[tuple[TopicPartition, Path]] = []
-        notes: list[MoveRecord | None] = []
-        for path in directory.partition_paths():
-            if names.is_marked_for_deletion(path.name):
-                self._removals.add_tree(path, directory.health, now_ms)
-                continue
-            moving = names.parse_future_directory(path.name)
-            if moving is not None:
-                self._found_future(moving, directory, path)
-                continue
-            tp = names.parse_partition_directory(path.name)
-            if tp is None:
-                _log.warning("Directory ignored, its name is no partition: %s", path)
-                continue
-            note = self._note_of(tp, directory, path)
-            if note is not None and note.is_target(directory.path) and not note.switched:
-                directory.forget(tp)
-            found.append((tp, path))
-            notes.append(note)
-        said = directory.begin_loading(progress, found)
-        load = parallel.unless(progress.given_up.is_set, directory.load)
-        work = [partial(load, tp, path, config_of(tp.topic), now_ms, said) for tp, path in found]
-        logs = parallel.each(work, threads=threads, progress=lambda _: said, clock_s=_clock_s)
-        for (tp, _), note, log in zip(found, notes, logs, strict=True):
-            if note is None and tp not in self.logs and tp not in self._copies:
-                self.logs[tp], self._home[tp] = log, directory
-                continue
-            copies = self._copies.setdefault(tp, [])
-            if tp in self.logs:
-                copies.append(Copy(self.logs.pop(tp), self._home.pop(tp), None))
-            copies.append(Copy(log, directory, note))
-
-    def _note_of(
-        self, tp: TopicPartition, directory: DirectoryState, path: Path
-    ) -> MoveRecord | None:
-        """The note of a move in a partition's directory; without one there is but one copy.
-
-        Raises LogDirectoryError where there is another, before either is touched.
-        """
-        note = move_record.read(path)
-        if note is None and tp in self.logs:
-            raise future_log_recovery.two_homes(tp, self._home[tp].path, directory.path)
-        return note
-
-    def _found_future(self, tp: TopicPartition, directory: DirectoryState, path: Path) -> None:
-        if tp in self.unfinished:
-            self._removals.add_tree(path, directory.health, 0)
-        else:
-            self.unfinished[tp] = directory, path
 
     # --- health ------------------------------------------------------------------------------
 

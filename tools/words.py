@@ -28,6 +28,16 @@ INSTEAD: Final = {
     "whoever": "the client, broker or user",
     "whom": "which broker, which client",
 }
+IN_PAGES: Final = INSTEAD | {
+    "everybody": "all clients, without authentication",
+    "hear": "be notified, receive",
+    "heard": "notified, received",
+    "hears": "is notified, receives",
+    "nobody": "no client, no broker, no replica",
+    "tells": "reports, sends, notifies",
+    "told": "reported, sent, notified",
+}
+"""Words of pages for users."""
 IN_MESSAGES: Final = INSTEAD | {
     "hear": "be notified, receive",
     "heard": "notified, received",
@@ -98,7 +108,7 @@ FOR_DEVELOPERS: Final = (
 NAMES_TESTS: Final = ("docs/security.md", "README.md", "SECURITY.md")
 """The table of attacks names the test of each row."""
 
-_WORD: Final = re.compile(rf"\b({'|'.join(INSTEAD)})\b", re.IGNORECASE)
+_IN_PAGE: Final = re.compile(rf"\b({'|'.join(IN_PAGES)})\b", re.IGNORECASE)
 _IN_MESSAGE: Final = re.compile(rf"\b({'|'.join(IN_MESSAGES)})\b", re.IGNORECASE)
 _IN_PRODUCT: Final = re.compile(rf"\b({'|'.join(IN_PRODUCT)})\b(?! apart)", re.IGNORECASE)
 _CODE: Final = re.compile(r"`[^`]*`|\(#[^)]*\)")
@@ -115,8 +125,8 @@ def findings(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
         fenced ^= line.lstrip().startswith("```")
         if fenced:
             continue
-        for found in _WORD.finditer(_CODE.sub("", line)):
-            yield number, f"{found[0]!r}: write {INSTEAD[found[0].lower()]}"
+        for found in _IN_PAGE.finditer(_CODE.sub("", line)):
+            yield number, f"{found[0]!r}: write {IN_PAGES[found[0].lower()]}"
         if name not in NAMES_TESTS and (test := _TEST.search(line)):
             yield number, f"{test[0]}: a page for users names no tests"
 

@@ -1,4 +1,4 @@
-"""Own serializers: objects in, objects out; and what to do with bytes that nobody can read.
+"""Own serializers: objects in, objects out; and handling of bytes that cannot be deserialized.
 
 The first byte says the form, so that tomorrow's form can live beside today's.
 """

@@ -24,8 +24,8 @@ COOKBOOK = Path(__file__).resolve().parents[2] / "docs" / "cookbook"
 SHOWS = {
     "acks": ["acks=0: offset unknown", "acks=1: offset 1", "acks=all: offset 2"],
     "ways_to_send": [
-        "asking: offset 1, then 2",
-        "being told: offsets [3, 4, 5, 6, 7]",
+        "synchronous: offset 1, then 2",
+        "with a callback: offsets [3, 4, 5, 6, 7]",
         "too large for the topic: MSG_SIZE_TOO_LARGE, try again: False",
     ],
     "where_records_go": [

@@ -16,6 +16,7 @@ from tools.words import findings, messages, names, prose
         ("docs/install.md", "Start the broker anew.", [1]),
         ("docs/install.md", "Ask\nWhom it waits for", [2]),
         ("README.md", "whoever reads it", [1]),
+        ("docs/users.md", "Nobody is told.", [1, 1]),
         ("docs/tasks/a.md", "Each row is `tests/clients/test_a.py`", [1]),
         ("docs/tasks/a.md", "see test_a.py", [1]),
         ("docs/security.md", "| attack | `test_a.py` |", []),

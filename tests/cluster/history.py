@@ -24,7 +24,10 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """One record of one producer; `offset` is -1 where it was not told."""
+    """One record of one producer; `offset` is -1 where it was not told.
+
+    `error` is what the producer was told instead, "" where it was told nothing.
+    """
 
     producer: str
     partition: Partition
@@ -32,6 +35,7 @@ class Send:
     outcome: Outcome
     offset: int = -1
     transaction: str | None = None
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)

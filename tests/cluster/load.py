@@ -11,8 +11,9 @@ import sys
 import tempfile
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from math import inf
@@ -147,6 +148,8 @@ class Writer:
             offset = -1 if offset is None else offset
             self._sends[place] = Send(sent.producer, sent.partition, sent.value, Outcome.OK, offset)
             self._tell(place, offset)
+        else:
+            self._sends[place] = replace(sent, error=str(error))
 
 
 def meet(producer: Producer) -> None:
@@ -232,13 +235,20 @@ def polls(consumer: str, messages: list[Message]) -> list[Poll]:
 
 
 def read_all(
-    bootstrap: str, topic: str, partitions: int, *, expected: int = 0, **more: Any
+    bootstrap: str,
+    topic: str,
+    partitions: int,
+    *,
+    expected: int = 0,
+    values: Collection[str] = (),
+    **more: Any,
 ) -> list[Poll]:
     """Everything that is committed, from the first offset to the last.
 
-    So many records are `expected` at least, and waited for: a leader that has just been elected
-    learns from its followers how much of its log is committed, and a transaction ends in its
-    partitions a little later than for its producer. What does not come is left out.
+    So many records are `expected` at least, and these `values`, and waited for: a leader that has
+    just been elected learns from its followers how much of its log is committed, and a transaction
+    ends in its partitions a little later than for its producer. What does not come is left out.
+    A number alone says too little where more may have been written than was acknowledged.
     """
     consumer = Consumer(
         {
@@ -255,12 +265,15 @@ def read_all(
     found: list[Poll] = []
     count = 0
     ended: set[int] = set()
+    missing = set(values)
 
-    def read() -> tuple[int, int]:
+    def read() -> tuple[int, int, int]:
         nonlocal count
         for _ in range(ROUNDS):  # Bounded: others may go on writing.
             messages = consumer.consume(1000, 0.1)
-            found.extend(polls("final", messages))
+            new = polls("final", messages)
+            found.extend(new)
+            missing.difference_update(value for poll in new for _, value in poll.records)
             for message in messages:
                 error = message.error()
                 if error is None:
@@ -269,16 +282,16 @@ def read_all(
                     ended.add(message.partition() or 0)
             if not messages:
                 break
-        return len(ended), count
+        return len(ended), count, len(missing)
 
     try:
         consumer.assign(
             [TopicPartition(topic, index, OFFSET_BEGINNING) for index in range(partitions)]
         )
         wait_for(
-            f"the ends of {partitions} partitions of {topic} and {expected} records",
+            f"the ends of {partitions} partitions of {topic} and {expected} records, none missing",
             read,
-            until=lambda it: it[0] == partitions and it[1] >= expected,
+            until=lambda it: it[0] == partitions and it[1] >= expected and not it[2],
         )
     except NotInTimeError:
         if len(ended) < partitions:
@@ -371,10 +384,12 @@ class Load:
 
     def _sends(self, writer: ClientProcess) -> list[Send]:
         offsets: dict[int, int] = {}
+        errors: dict[str, str] = {}
         count = 0
         for line in writer.told():
             if "ok" in line:
                 offsets[line["ok"]] = line["offset"]
+            errors |= line.get("errors", {})
             count = max(count, line.get("sent", line.get("ok", 0) + 1))
         return [
             Send(
@@ -383,6 +398,7 @@ class Load:
                 f"{writer.name}-{number}",
                 Outcome.OK if number in offsets else Outcome.UNKNOWN,
                 offsets.get(number, -1),
+                error=errors.get(str(number), ""),
             )
             for number in range(count)
         ]
@@ -404,9 +420,9 @@ def under_load(
             load.finish()
         finally:
             load.kill()
-    told = sum(send.outcome is Outcome.OK for send in load.history.sends)
+    told = [send.value for send in load.history.sends if send.outcome is Outcome.OK]
     load.history.polls += read_all(
-        bootstrap, topic, partitions, expected=told, **(properties or {})
+        bootstrap, topic, partitions, expected=len(told), values=told, **(properties or {})
     )
 
 
@@ -418,7 +434,9 @@ def main(role: str, name: str, bootstrap: str, *given: str) -> None:
         writer = Writer(bootstrap, name, topic, int(partitions), tell=_acknowledged, **more)
         with writer:
             sys.stdin.read()
-        tell(sent=len(writer.finish()))
+        sends = writer.finish()
+        errors = {place: send.error for place, send in enumerate(sends) if send.error}
+        tell(sent=len(sends), errors=errors)
     else:
         with Reader(bootstrap, name, topic, int(partitions), **json.loads(properties)) as reader:
             sys.stdin.read()

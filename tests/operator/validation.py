@@ -24,6 +24,8 @@ _POD: Final = {
     "dnsPolicy": "ClusterFirst",
     "schedulerName": "default-scheduler",
 }
+# Of the keys and values of a ConfigMap's data.
+CONFIG_MAP_BYTES: Final = 1024 * 1024
 # Of a StatefulSet's spec these alone may change.
 MUTABLE: Final = (
     "replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
@@ -98,7 +100,15 @@ def check(old: Document | None, new: Document, *, expandable: bool) -> None:
             f'{new["kind"]} "{new["metadata"]["name"]}" is invalid: metadata.ownerReferences:'
             " Invalid value: Only one reference can have Controller set to true",
         )  # fmt: skip
-    if new["kind"] == "StatefulSet":
+    if new["kind"] == "ConfigMap":
+        data = (new.get("data") or {}).items()
+        if sum(len(key) + len(text.encode()) for key, text in data) > CONFIG_MAP_BYTES:
+            raise InvalidError(
+                422,
+                f'ConfigMap "{new["metadata"]["name"]}" is invalid: []: Too long: may not be more'
+                f" than {CONFIG_MAP_BYTES} bytes",
+            )
+    elif new["kind"] == "StatefulSet":
         _check_stateful_set(old, new)
     elif new["kind"] == "PersistentVolumeClaim" and old is not None:
         _check_claim(old, new, expandable=expandable)

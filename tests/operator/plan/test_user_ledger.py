@@ -10,7 +10,7 @@ import pytest
 from barnabas_operator.api.reading import read_user
 from barnabas_operator.api.storage import DeletionPolicy
 from barnabas_operator.plan.orphans import orphans
-from barnabas_operator.plan.shards import Stored, change, parse
+from barnabas_operator.plan.shards import FULL_BYTES, SHARD_BYTES, Stored, change, parse
 from barnabas_operator.plan.user_acls import acls_of
 from barnabas_operator.plan.user_ledger import (
     FORMAT,
@@ -46,6 +46,34 @@ def test_entries_are_read_back() -> None:
     assert parse(texts, FORMAT) == stored
     assert stored.entries == {"billing": entry}
     assert stored.unparsed == {0: ("newer",)}
+
+
+def test_an_entry_that_is_longer_than_a_shard_has_one_of_its_own() -> None:
+    """Others are neither moved nor put beside it."""
+    long = replace(ENTRY, quotas=frozenset({"q" * (SHARD_BYTES + 1)}))
+    stored, texts = change(Stored(), {"a": ENTRY, "b": long, "c": ENTRY}, FORMAT)
+    assert stored.shards == {"a": 0, "b": 1, "c": 0}
+    assert parse(texts, FORMAT) == stored
+    again, changed = change(stored, {**stored.entries, "d": ENTRY}, FORMAT)
+    assert (again.shards["d"], list(changed)) == (0, [0])
+
+
+def test_entries_that_have_grown_move_to_a_later_shard() -> None:
+    """Of two writes that are not both made the later shard's counts, and the other one follows."""
+    small = dict.fromkeys((f"user-{number:03}" for number in range(100)), ENTRY)
+    stored, texts = change(Stored(), small, FORMAT)
+    large = replace(ENTRY, quotas=frozenset({"q" * 10_000}))
+    grown, changed = change(stored, dict.fromkeys(small, large), FORMAT)
+    assert grown.shards["user-099"] == 0
+    assert max(map(len, changed.values())) <= FULL_BYTES
+    half = parse({**texts, **{n: text for n, text in changed.items() if n > 0}}, FORMAT)
+    assert half.shards == grown.shards
+    moved = [name for name, number in grown.shards.items() if number]
+    assert all(half.entries[name] == large for name in moved)
+    gone = moved[0]
+    kept = {name: entry for name, entry in half.entries.items() if name != gone}
+    _, rest = change(half, kept, FORMAT)
+    assert gone not in parse({**texts, **changed, **rest}, FORMAT).entries
 
 
 @pytest.mark.parametrize("line", ["{}", "[]", '{"user": "u"}', '{"user": "u", "resource": ""}'])

@@ -6,11 +6,16 @@ from typing import Any
 
 import pytest
 
-from barnabas_operator.api.reading import read_cluster
-from barnabas_operator.reconcile.ownership import ForeignObjectError, apply_owned
+from barnabas_operator.api.reading import read_cluster, read_user
+from barnabas_operator.reconcile.ownership import (
+    ForeignObjectError,
+    apply_owned,
+    objection_to,
+)
 from barnabas_operator.reconcile.reconciler import Key, reconcile
 from barnabas_operator.resources import objects
 from barnabas_operator.resources.brokers import broker_services, broker_workload
+from barnabas_operator.resources.user_certificate import user_certificate_secret
 from tests.operator import examples
 from tests.operator.memory_kube import MemoryKube
 from tests.operator.ports import context_on
@@ -69,6 +74,19 @@ def test_an_orphan_of_ours_is_adopted() -> None:
     reconcile(KEY, context_on(kube))
     (owner,) = kube.find("StatefulSet", "quickstart-broker")["metadata"]["ownerReferences"]
     assert owner["uid"] == "uid-new"
+
+
+def test_an_orphan_of_another_resource_stays_as_it_is() -> None:
+    """A user may have the name of the Secret in which an authority of the cluster is."""
+    document = examples.cluster(insecure=False, listeners=None)
+    kube = MemoryKube(document)
+    for _ in range(2):
+        reconcile(KEY, context_on(kube))
+    kube.edit("Secret", "quickstart-cluster-ca", _without_owner, manager="gc")
+    before = kube.find("Secret", "quickstart-cluster-ca")
+    user = read_user(examples.user("quickstart-cluster-ca"))
+    body = user_certificate_secret(user.meta, cluster="quickstart", data={})
+    assert "no resource controls it" in objection_to(before, body)
 
 
 def _without_owner(body: dict[str, Any]) -> None:

@@ -12,7 +12,8 @@ When the resource of an entry is gone, credentials and ACLs are deleted, or forg
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -27,10 +28,13 @@ from barnabas_operator.api.users import (
 )
 from barnabas_operator.plan.namespaces import foreign_resource, parse_foreign
 from barnabas_operator.plan.orphans import PresentResources
-from barnabas_operator.plan.shards import Format
+from barnabas_operator.plan.shards import SHARD_BYTES, Format
 from barnabas_operator.plan.user_acls import Acl
 
 User = Resource[KafkaUser]
+
+# An ACL has no more bytes in a line, with names of characters that are escaped.
+LONGEST_ACL: Final = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +131,24 @@ def _acl(fields: Sequence[str]) -> Acl:
     )
 
 
+def _fields(acl: Acl) -> list[str]:
+    return [
+        acl.resource.value,
+        acl.name,
+        acl.pattern.value,
+        acl.host,
+        acl.operation.value,
+        acl.permission.value,
+    ]
+
+
+def are_too_long(acls: Collection[Acl]) -> bool:
+    """Whether the ACLs of a user fill more than a shard; the ones before them have room there."""
+    if len(acls) * LONGEST_ACL <= SHARD_BYTES:
+        return False
+    return sum(len(json.dumps(_fields(each))) + 2 for each in acls) > SHARD_BYTES
+
+
 def _written(entry: UserEntry) -> Mapping[str, Any]:
     resource = (
         foreign_resource(entry.namespace, entry.resource)
@@ -140,17 +162,7 @@ def _written(entry: UserEntry) -> Mapping[str, Any]:
         "credentials": dict(sorted(entry.credentials.items())),
         "pending": dict(sorted(entry.pending.items())),
         "secret": entry.secret,
-        "acls": [
-            [
-                each.resource.value,
-                each.name,
-                each.pattern.value,
-                each.host,
-                each.operation.value,
-                each.permission.value,
-            ]
-            for each in sorted(entry.acls)
-        ],
+        "acls": [_fields(each) for each in sorted(entry.acls)],
         "quotas": sorted(entry.quotas),
         **({"definition": entry.definition} if entry.definition else {}),
     }

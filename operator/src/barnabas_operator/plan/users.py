@@ -24,10 +24,11 @@ from barnabas_operator.api.users import UserQuotas
 from barnabas_operator.plan.namespaces import objection_to, origin_of, precedence
 from barnabas_operator.plan.topics import NOTHING, Refusal
 from barnabas_operator.plan.user_acls import Acl, acls_of
-from barnabas_operator.plan.user_ledger import User, UserEntry, UserLedger
+from barnabas_operator.plan.user_ledger import User, UserEntry, UserLedger, are_too_long
 
 # Of a certificate (RFC 5280, ub-common-name).
 LONGEST_COMMON_NAME: Final = 64
+NO_ZNODES: Final = (".", "..")
 SUPER_USERS: Final = "super.users"
 # How many ACLs a message names.
 NAMED: Final = 3
@@ -187,6 +188,9 @@ def access_of(user: User, cluster: Resource[KafkaCluster]) -> Access | Refusal |
         text = f"{user_name(user)} is a super user of KafkaCluster {name}"
         return Refusal("InvalidUsername", f"{text}; only its own namespace may have it")
     listener = fitting[0]
+    if user_name(user) in NO_ZNODES:
+        text = f"{user_name(user)} can be no name of a znode, which is where users are"
+        return Refusal("InvalidUsername", f"{text}; choose another username")
     if wanted is AuthenticationType.TLS and len(user_name(user)) > LONGEST_COMMON_NAME:
         text = f"the common name of a certificate has at most {LONGEST_COMMON_NAME} characters"
         return Refusal("InvalidUsername", f"{text}; choose a shorter username")
@@ -237,6 +241,10 @@ def plan_user(
         wanted = acls_of(user.body.spec.authorization)
     except ValueError as error:
         return Refusal("InvalidAuthorization", str(error))
+    if are_too_long(wanted):
+        text = f"spec.authorization: {len(wanted)} ACLs with names of that length are too many"
+        remedy = "use patternType prefixed, or the operation All"
+        return Refusal("InvalidAuthorization", f"{text}; {remedy}")
     if objection := objection_to(user, entry):
         return Refusal("Conflict", f"user {name} is left as it is: {objection}")
     exists = view.credentials or view.acls or view.quotas

@@ -116,7 +116,8 @@ class ShardStore(Generic[EntryT]):
 
     def _write(self, entries: Mapping[str, EntryT], unparsed: Sequence[str] = ()) -> None:
         stored, texts = change(self._stored, entries, self._format, unparsed)
-        for number, text in sorted(texts.items()):
+        # An entry that moves is in its later shard before it leaves the earlier one.
+        for number, text in sorted(texts.items(), reverse=True):
             self._apply(number, text)
         self._stored = stored
 

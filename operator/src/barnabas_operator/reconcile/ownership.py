@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from barnabas_operator.kube import KINDS, Document, Kube, KubeError
-from barnabas_operator.names import FIELD_MANAGER
+from barnabas_operator.names import COMPONENT, FIELD_MANAGER, INSTANCE
 
 Object = Mapping[str, Any]
 
@@ -81,11 +81,12 @@ def objection_to(found: Object, body: Object) -> str:
     """Why an existing object is not ours to change; empty if it is.
 
     One that has lost its owner (`kubectl delete --cascade=orphan`) is adopted if the operator
-    created it, as Kubernetes' own controllers do.
+    created it, as Kubernetes' own controllers do, and as the same part of the same cluster: a
+    KafkaUser may be named as the Secret of an authority is.
     """
     ours, theirs = controller(body), controller(found)
     if theirs is None:
-        if ours is None or is_applied_by_us(found):
+        if ours is None or (is_applied_by_us(found) and _is_same_part(found, body)):
             return ""
         text = "no resource controls it"
     elif ours is not None and theirs["uid"] == ours["uid"]:
@@ -105,6 +106,12 @@ def is_ours(found: Object, uid: str) -> bool:
     """
     owner = controller(found)
     return is_applied_by_us(found) if owner is None else bool(owner["uid"] == uid)
+
+
+def _is_same_part(found: Object, body: Object) -> bool:
+    """Whether an object that we applied says nothing else of what it is than the new one."""
+    before, now = (each["metadata"].get("labels") or {} for each in (found, body))
+    return all(before.get(name, now.get(name)) == now.get(name) for name in (INSTANCE, COMPONENT))
 
 
 def controller(body: Object) -> Object | None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from barnabas_operator.api.reading import Metadata
-from barnabas_operator.kube import SECRETS, USERS, Document, KubeError
+from barnabas_operator.kube import CLUSTERS, SECRETS, USERS, Document, KubeError
 from barnabas_operator.names import ClusterNames
 from barnabas_operator.plan.passwords import PASSWORD_KEY, Password, SecretView, choose_password
 from barnabas_operator.plan.topics import Refusal
@@ -54,6 +54,11 @@ def prepare_password(
     kube, meta = context.kube, user.meta
     reference = user.body.spec.authentication.password_secret_ref
     given = kube.get(SECRETS, meta.namespace, reference.name) if reference else None
+    owner = controller(given) if given is not None else None
+    if owner is not None and owner["kind"] == CLUSTERS.kind:
+        # Else who may read the user's Secret alone would read keys and tokens of a cluster in it.
+        text = f"Secret {SecretView.of(given or {}).name} is of KafkaCluster {owner['name']}"
+        return Refusal("InvalidPassword", f"{text}; give another one")
     found = kube.get(SECRETS, meta.namespace, meta.name)
     empty = _body(user, access, Password(value=""))
     if found is not None and (refused := objection(found, empty, user)):

@@ -122,6 +122,13 @@ CONFLICTS: list[tuple[dict[str, Any], str]] = [
         {"volumeMounts": [{"name": "x", "mountPath": "/var/lib/barnabas/data"}]},
         "volumeMounts[0].mountPath: /var/lib/barnabas/data lies in or around /var/lib/barnabas",
     ),
+    *(
+        (
+            {"volumeMounts": [{"name": "x", "mountPath": path}]},
+            f"volumeMounts[0].mountPath: {path} lies in or around /var/lib/barnabas",
+        )
+        for path in ("var/lib/barnabas", "//var/lib/barnabas", "/srv/../var/lib/./barnabas/data")
+    ),
     (
         {"volumeMounts": [{"name": "x", "mountPath": "/etc"}]},
         "volumeMounts[0].mountPath: /etc lies in or around /etc/barnabas",

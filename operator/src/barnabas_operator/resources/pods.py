@@ -6,6 +6,7 @@ The pod itself says what the operator's own pod holds, so a part that is added t
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any, Final
@@ -171,7 +172,8 @@ def _mounts(container: Document, given: Iterable[JsonObject], path: str) -> Iter
         if not isinstance(said, str) or not said:
             yield f"{path}[{index}].mountPath: is missing"
             continue
-        mount = PurePosixPath(said)
+        # As the kubelet does, which makes the path absolute, and the runtime, which resolves it.
+        mount = PurePosixPath(posixpath.normpath("/" + said.lstrip("/")))
         for other in own:
             if mount.is_relative_to(other) or other.is_relative_to(mount):
                 yield f"{path}[{index}].mountPath: {said} lies in or around {other}"

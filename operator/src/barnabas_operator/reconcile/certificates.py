@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import re
 import secrets
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, TypeVar
@@ -28,6 +28,7 @@ from barnabas_kafka.certificates import (
 from barnabas_operator.api.certificates import CertificateAuthority, CertificateStatus
 from barnabas_operator.api.certificates import Certificates as CertificatesSpec
 from barnabas_operator.api.clusters import KafkaCluster, Listener
+from barnabas_operator.api.conditions import STALLED
 from barnabas_operator.api.reading import Metadata, Resource
 from barnabas_operator.kube import CLUSTERS, SECRETS, USERS, Document, KubeError
 from barnabas_operator.names import (
@@ -50,6 +51,7 @@ from barnabas_operator.plan.certificates import (
     plan_authority,
 )
 from barnabas_operator.plan.findings import Finding, Reason
+from barnabas_operator.plan.namespaces import cluster_namespace_of
 from barnabas_operator.plan.passwords import SecretView
 from barnabas_operator.reconcile.apply import short
 from barnabas_operator.reconcile.context import Context, Regarding
@@ -59,6 +61,7 @@ from barnabas_operator.reconcile.listener_certificates import (
     listener_certificates,
 )
 from barnabas_operator.reconcile.lost_authorities import former_certificates, issuing_for
+from barnabas_operator.reconcile.namespaces import is_allowed, list_named, namespace_of
 from barnabas_operator.reconcile.ownership import (
     apply_as_read,
     controller,
@@ -155,6 +158,7 @@ class _Pass:
     """One pass over the Secrets of a cluster."""
 
     def __init__(self, cluster: Resource[KafkaCluster], context: Context) -> None:
+        self._cluster = cluster
         self._meta: Metadata = cluster.meta
         self._spec: CertificatesSpec = cluster.body.spec.certificates
         self._secured = cluster.body.spec.secured
@@ -298,40 +302,63 @@ class _Pass:
             wanted.append((self.names.operator_tls, operators))
             if trusting:
                 wanted.append((self.names.broker_tls, CLUSTER_TRUST))
-        # Users trust the authority of brokers, and show certificates of the other one.
-        key = USER_CERTIFICATE if of_clients else TRUSTED
-        users = self._users() if trusting != of_clients else []
-        for place, item, is_user in [
-            *((place, item, False) for place, item in wanted),
-            *((user, key, True) for user in users),
-        ]:
+        for place, item in wanted:
             found = self._get(place)
             text = SecretView.of(found).text(item) if found is not None else ""
-            if is_user and (not text or (controller(found or {}) or {}).get("kind") != USERS.kind):
-                continue
-            if not (_trusts(text, authority) if trusting else _is_issued_by(text, authority)):
+            if not _takes_part(text, authority):
                 return f"{item} of Secret {place} is not up to date"
+        # Users trust the authority of brokers, and show certificates of the other one.
+        key = USER_CERTIFICATE if of_clients else TRUSTED
+        for user in self._users() if trusting != of_clients else []:
+            text = self._text_of_user(user, key)
+            if text and not _takes_part(text, authority):
+                return f"{key} of Secret {_label_of(user, self._meta)} is not up to date"
         return ""
 
-    def _users(self) -> list[str]:
-        """The names of the cluster's KafkaUsers, which are those of their Secrets."""
+    def _users(self) -> list[Document]:
+        """The cluster's KafkaUsers, whose Secrets have their names.
+
+        One of another namespace that is refused is left as it is: it holds nothing up.
+        """
         namespace, cluster = self._meta.namespace, self._meta.name
-        found = self._context.index(USERS, namespace, cluster)
+        found: Sequence[Document] | None = self._context.index(USERS, namespace, cluster)
         if found is None:
             try:
-                found = self._context.kube.list(USERS, namespace)
+                found = list_named(USERS, namespace, self._context)
             except KubeError as error:
                 if error.status != 404:
                     raise
                 # Their definition is not installed.
                 found = []
-        of_cluster = [
+        return [
             each
-            for each in found
+            for each in sorted(
+                found, key=lambda each: (namespace_of(each), each["metadata"]["name"])
+            )
             if (each.get("spec") or {}).get("cluster") == cluster
+            and cluster_namespace_of(each) == namespace
             and not each["metadata"].get("deletionTimestamp")
+            and (
+                namespace_of(each) == namespace
+                or (
+                    is_allowed(self._cluster, namespace_of(each), self._context)
+                    and not _is_refused(each)
+                )
+            )
         ]
-        return sorted(each["metadata"]["name"] for each in of_cluster)
+
+    def _text_of_user(self, user: Document, key: str) -> str:
+        """What the Secret of a KafkaUser has; empty where it has none, or it is another's."""
+        meta = user["metadata"]
+        try:
+            found = self._context.kube.get(SECRETS, namespace_of(user), meta["name"])
+        except KubeError as error:
+            if not error.refused:
+                raise
+            return ""
+        if found is None or (controller(found) or {}).get("uid") != meta.get("uid"):
+            return ""
+        return SecretView.of(found).text(key)
 
     def admin_token(self) -> str:
         """What admin ports ask for; another one is made where a person has deleted it."""
@@ -586,6 +613,23 @@ def _checked(
 
 def _trusts(bundle: str, authority: Authority) -> bool:
     return set(authority.trusted) <= set(split_bundle(bundle))
+
+
+def _takes_part(text: str, authority: Authority) -> bool:
+    """Whether who has this text does what the present step of a replacement is about."""
+    has_part = _trusts if authority.next is not None else _is_issued_by
+    return has_part(text, authority)
+
+
+def _is_refused(user: Document) -> bool:
+    conditions = (user.get("status") or {}).get("conditions") or ()
+    return any(each.get("type") == STALLED and each.get("status") == "True" for each in conditions)
+
+
+def _label_of(user: Document, cluster: Metadata) -> str:
+    """The Secret of a user, with its namespace where that is not the cluster's."""
+    namespace, name = namespace_of(user), str(user["metadata"]["name"])
+    return name if namespace == cluster.namespace else f"{namespace}/{name}"
 
 
 def _is_issued_by(text: str, authority: Authority) -> bool:

@@ -45,6 +45,14 @@ def address() -> Iterator[str]:
          Progress(phase="Failed", message="m", lag=3)),
         (b"not yet", None),
         (b"[]", None),
+        (b'{"rows": "many"}', None),
+        (b'{"rows": 1e999}', None),
+        (b'{"rows": 9223372036854775808}', None),
+        (b'{"rowsPerSecond": NaN}', None),
+        (b'{"lag": []}', Progress(phase="Starting")),
+        (b'{"lag": [1]}', None),
+        (b'{"phase": "not a word"}', None),
+        (b'{"message": "\\ud800"}', Progress(phase="Starting", message="?")),
     ],
 )  # fmt: skip
 def test_answers(address: str, told: bytes, progress: Progress | None) -> None:

@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
+from barnabas_operator.answers import handshake, left
 from barnabas_operator.names import ZOOKEEPER_PORT
 
 TIMEOUT_S: Final = 2.0
@@ -47,19 +48,9 @@ def mode(address: str, access: MemberAccess = PLAIN) -> str:
 
 def _connect(address: str, access: MemberAccess, until: float) -> socket.socket:
     connection = socket.create_connection((address, access.port), timeout=TIMEOUT_S)
-    if access.tls is None:
-        return connection
-    secured = access.tls.wrap_socket(
-        connection, server_hostname=access.host, do_handshake_on_connect=False
+    return (
+        connection if access.tls is None else handshake(connection, access.tls, access.host, until)
     )
-    try:
-        # Of the handshake as a whole, however slowly its bytes come.
-        secured.settimeout(_left(until))
-        secured.do_handshake()
-    except BaseException:
-        secured.close()
-        raise
-    return secured
 
 
 def _read(connection: socket.socket, until: float) -> bytes:
@@ -69,16 +60,9 @@ def _read(connection: socket.socket, until: float) -> bytes:
     """
     received = b""
     while len(received) < LARGEST:
-        connection.settimeout(_left(until))
+        connection.settimeout(left(until))
         part = connection.recv(4096)
         if not part:
             break
         received += part
     return received
-
-
-def _left(until: float) -> float:
-    left = until - time.monotonic()
-    if left <= 0:
-        raise TimeoutError
-    return left

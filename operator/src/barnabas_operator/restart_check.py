@@ -8,21 +8,19 @@ that older brokers answer too; the names since are `/restart-check` and `/in-syn
 
 from __future__ import annotations
 
-import http.client
-import json
 import ssl
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import IO, Any, Final
+from typing import Any, Final
+
+from barnabas_operator.answers import get_json
 
 TIMEOUT_S: Final = 10.0
 # Progress is asked of brokers that are not ready: their nodes may be gone and never answer.
 RECOVERY_TIMEOUT_S: Final = 2.0
-LARGEST: Final = 1 << 20
 NAMED: Final = 3
+# Of what a broker says, in a condition.
+LONGEST: Final = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +61,8 @@ def restart_check(admin_url: str, access: AdminAccess = NO_ACCESS) -> CheckResul
     except (KeyError, TypeError, ValueError, IndexError):
         return CheckResult(ok=False, reason="GET /restart: not an answer of a broker")
     more = f" and {count - len(texts)} more" if count > len(texts) else ""
-    return CheckResult(ok=False, reason=f"{'; '.join(texts)}{more}" or "GET /restart: no")
+    reason = f"{'; '.join(texts)[:LONGEST]}{more}"
+    return CheckResult(ok=False, reason=reason or "GET /restart: no")
 
 
 def in_sync(admin_url: str, access: AdminAccess = NO_ACCESS) -> CheckResult:
@@ -73,7 +72,8 @@ def in_sync(admin_url: str, access: AdminAccess = NO_ACCESS) -> CheckResult:
         return CheckResult(ok=False, reason="GET /caught-up: no answer")
     if answer.get("caughtUp") is True:
         return CheckResult(ok=True)
-    return CheckResult(ok=False, reason=f"{answer.get('percent')} % of its replicas are in sync")
+    percent = str(answer.get("percent"))[:LONGEST]
+    return CheckResult(ok=False, reason=f"{percent} % of its replicas are in sync")
 
 
 def recovery(admin_url: str, access: AdminAccess = NO_ACCESS) -> str:
@@ -89,32 +89,4 @@ def recovery(admin_url: str, access: AdminAccess = NO_ACCESS) -> str:
 
 def _get(url: str, access: AdminAccess, timeout_s: float = TIMEOUT_S) -> Any:
     """The JSON at an address, whatever its status; None without an answer in time."""
-    until = time.monotonic() + timeout_s
-    # The address is of our own making, always http or https.
-    request = urllib.request.Request(url)  # noqa: S310
-    if access.token:
-        request.add_unredirected_header("Authorization", f"Bearer {access.token}")
-    try:
-        with urllib.request.urlopen(  # noqa: S310
-            request, timeout=timeout_s, context=access.tls
-        ) as answer:
-            return json.loads(_read(answer, until))
-    except urllib.error.HTTPError as error:
-        with error:
-            try:
-                return json.loads(_read(error, until))
-            except (OSError, ValueError, http.client.HTTPException):
-                return None
-    except (OSError, ValueError, http.client.HTTPException):
-        return None
-
-
-def _read(answer: IO[bytes], until: float) -> bytes:
-    """The body; raises TimeoutError after `until`, also where it drips."""
-    received = b""
-    # `read1` returns with what is there; `read` would wait for all, a byte at a time.
-    while len(received) < LARGEST and (part := answer.read1(LARGEST)):  # type: ignore[attr-defined]
-        received += part
-        if time.monotonic() > until:
-            raise TimeoutError
-    return received
+    return get_json(url, timeout_s, token=access.token, tls=access.tls)

@@ -183,6 +183,15 @@ def test_no_ensemble_member_is_replaced_while_a_broker_is_not_ready() -> None:
     assert "the roll of the ensemble waits: quickstart-broker-0 is not ready" in _waiting(plan)
 
 
+def test_no_ensemble_member_is_replaced_in_a_pass_that_adds_brokers() -> None:
+    """They are missing as soon as the StatefulSet is applied."""
+    _, context, document = _rolling()
+    document["spec"]["brokers"]["replicas"] += 1
+    steps = _plan(context, document).steps
+    assert any("StatefulSet quickstart-broker" in str(step) for step in steps)
+    assert _deleted(transcript(steps)) == []
+
+
 def test_no_broker_is_replaced_while_a_member_of_the_ensemble_is_not_ready() -> None:
     """Brokers that come back need their sessions, and another member may go at any time."""
     kube, context, document = _rolling()

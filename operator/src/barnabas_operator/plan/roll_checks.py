@@ -56,7 +56,9 @@ def check_broker_roll(snapshot: Snapshot, draft: Draft) -> None:
 def _roll_is_due(component: str, name: str, snapshot: Snapshot, draft: Draft) -> bool:
     """Whether a pod that serves is to be replaced, as far as its own StatefulSet is concerned."""
     seen = snapshot.set_of(component)
-    changing = draft.changes_templates(name) or draft.changes_templates(snapshot.names.addresses)
+    # Brokers that are about to be added are away as those that are missing, for a member, too.
+    names = snapshot.names
+    changing = any(map(draft.changes_templates, (name, names.broker, names.addresses)))
     if seen is None or draft.deletes_pod() or changing:
         return False
     pods = snapshot.observed.pods.get(component, ())

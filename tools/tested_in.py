@@ -23,6 +23,7 @@ _REPLICATION_TESTS: Final = "tests/broker/server/peers/replication/"
 _FETCHER_TESTS: Final = f"{_REPLICATION_TESTS}test_replica_fetcher.py"
 _NETWORK_TESTS: Final = "tests/broker/server/network/"
 _TOKEN_TESTS: Final = "tests/broker/server/control/test_delegation_token_manager.py"
+_TOKEN_STORE_TESTS: Final = "tests/broker/server/control/test_delegation_token_store.py"
 _LOCAL: Final = "operator/src/barnabas_operator/local/"
 _PIPELINES: Final = "pipelines/src/barnabas_pipelines/"
 _SPARK_TESTS: Final = "tests/pipelines/spark/"
@@ -160,6 +161,7 @@ TESTED_IN: Final = {
     f"{_BROKER}server/metrics/scrape.py": "tests/broker/server/metrics/test_families.py",
     f"{_BROKER}server/network/listener.py": f"{_NETWORK_TESTS}test_session.py",
     f"{_BROKER}log/directory_loading.py": "tests/broker/log/test_directories.py",
+    f"{_BROKER}server/control/change_notifications.py": _TOKEN_STORE_TESTS,
     f"{_BROKER}server/network/network_receive.py": f"{_NETWORK_TESTS}test_session.py",
     f"{_BROKER}server/network/socket_server.py": f"{_NETWORK_TESTS}test_listener.py",
     f"{_BROKER}server/node/broker_server.py": "tests/broker/testing/test_broker.py",

@@ -32,7 +32,7 @@ from barnabas_broker.controller.loading import (
     load_user_configs,
 )
 from barnabas_broker.controller.topic_znodes import delete_topic
-from barnabas_broker.controller.writes import missing_parents
+from barnabas_broker.controller.writes import create_parents
 from barnabas_broker.zk import acl_znodes
 from barnabas_broker.zk.store import (
     CoordinationError,
@@ -51,9 +51,6 @@ from barnabas_broker.zk.znodes import (
 from barnabas_zookeeper.errors import NodeExistsError, NoNodeError
 
 _log = logging.getLogger(__name__)
-
-PARENT_TRIES_MAX = 100
-"""Each lost race means that another new broker created some; they are not that many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,16 +107,8 @@ def missing_feature(store: CoordinationStore) -> list[Operation]:
 
 def make_parents(store: CoordinationStore, *, now_ms: int) -> None:
     """Create the parent znodes that brokers expect; other brokers may do so at the same time."""
-    for _ in range(PARENT_TRIES_MAX):
-        parents = missing_parents(store, [*PERSISTENT_PATHS, "/cluster"])
-        if not parents:
-            return
-        try:
-            store.commit(parents, now_ms=now_ms)
-        except NodeExistsError:
-            continue
-        return
-    raise CoordinationError(f"lost {PARENT_TRIES_MAX} races for the first znodes")
+    paths = [*PERSISTENT_PATHS, "/cluster"]
+    create_parents(store, paths, now_ms=now_ms, purpose="the first znodes")
 
 
 def identify(

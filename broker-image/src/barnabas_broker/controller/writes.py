@@ -1,12 +1,24 @@
 """Writes that depend on what is in the store: of parents that may be missing, and of settings."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
 
-from barnabas_broker.zk.store import CoordinationStore, Create, Delete, Operation, SetData
+from barnabas_broker.zk.store import (
+    CoordinationError,
+    CoordinationStore,
+    Create,
+    Delete,
+    Operation,
+    SetData,
+)
 from barnabas_broker.zk.znodes import ConfigChangeZnode, ConfigZnode
+from barnabas_zookeeper.errors import NodeExistsError
 
 # How long brokers have to notice a change of settings (Kafka's own figure).
 CHANGE_NOTIFICATION_TTL_MS = 15 * 60 * 1000
+
+PARENT_TRIES_MAX: Final = 100
+"""Each lost race means that another new broker created some; they are not that many."""
 
 
 def missing_parents(store: CoordinationStore, paths: Iterable[str]) -> list[Operation]:
@@ -19,6 +31,22 @@ def missing_parents(store: CoordinationStore, paths: Iterable[str]) -> list[Oper
             if above not in wanted and store.exists(above) is None:
                 wanted[above] = None
     return [Create(path) for path in wanted]
+
+
+def create_parents(
+    store: CoordinationStore, paths: Collection[str], *, now_ms: int, purpose: str
+) -> None:
+    """Create the given znodes where they are missing; other brokers may do so at the same time."""
+    for _ in range(PARENT_TRIES_MAX):
+        parents = missing_parents(store, paths)
+        if not parents:
+            return
+        try:
+            store.commit(parents, now_ms=now_ms)
+        except NodeExistsError:  # Another broker was quicker.
+            continue
+        return
+    raise CoordinationError(f"lost {PARENT_TRIES_MAX} races for {purpose}")
 
 
 def put(store: CoordinationStore, path: str, data: bytes | None) -> Operation:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from typing import Final
 
-from barnabas_broker.controller.writes import CHANGE_NOTIFICATION_TTL_MS, missing_parents
+from barnabas_broker.controller.writes import create_parents
 from barnabas_broker.security.acls import (
     AccessControlEntry,
     AclOperation,
@@ -25,6 +25,7 @@ from barnabas_broker.security.acls import (
     kafka_name,
 )
 from barnabas_broker.security.authorizer import AclAuthorizer
+from barnabas_broker.server.control.change_notifications import ChangeNotifications
 from barnabas_broker.zk import acl_znodes
 from barnabas_broker.zk.acl_znodes import AclZnode, Entry
 from barnabas_broker.zk.names import is_znode_name
@@ -35,7 +36,6 @@ from barnabas_broker.zk.store import (
     Delete,
     Operation,
     SetData,
-    Watch,
     operation_bytes,
 )
 from barnabas_broker.zk.znodes import MalformedZnodeError
@@ -63,7 +63,10 @@ class AclStore:
         self._store = store
         self._authorizer = authorizer
         self._random = random
-        self._last_change = dict.fromkeys(acl_znodes.CHANGE_ROOTS, "")
+        self._notifications = {
+            pattern: ChangeNotifications(store, root)
+            for pattern, root in acl_znodes.CHANGE_ROOTS.items()
+        }
 
     def load(self, *, now_ms: int) -> None:
         """Make Kafka's znodes where they are missing, watch for changes, and read everything.
@@ -111,7 +114,7 @@ class AclStore:
             announcement = Create(
                 znode.change_path, znode.encode_change(pattern.type.name), sequential=True
             )
-            operations = [write, *self._expired(znode, now_ms), announcement]
+            operations = [write, *self._notifications[znode.pattern].expired(now_ms), announcement]
             if sum(map(operation_bytes, operations)) > self._store.transaction_bytes_max:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"too many ACLs of {pattern}")
             try:
@@ -139,45 +142,20 @@ class AclStore:
             return SetData(znode.path, data, version)
         return Delete(znode.path, version)
 
-    def _expired(self, znode: AclZnode, now_ms: int) -> list[Operation]:
-        """The end of announcements that every broker has read long since."""
-        root = acl_znodes.CHANGE_ROOTS[znode.pattern]
-        paths = [f"{root}/{name}" for name in self._store.children(root)]
-        return [
-            Delete(path)
-            for path in paths
-            if (stat := self._store.exists(path)) is not None
-            and now_ms - stat.ctime_ms > CHANGE_NOTIFICATION_TTL_MS
-        ]
-
     def _make_parents(self, now_ms: int) -> None:
         wanted = [
             f"{root}/{kind}" for root in acl_znodes.ROOTS.values() for kind in acl_znodes.TYPES
         ]
         wanted += acl_znodes.CHANGE_ROOTS.values()
-        for _ in range(TRIES_MAX):
-            parents = missing_parents(self._store, wanted)
-            if not parents:
-                return
-            try:
-                self._store.commit(parents, now_ms=now_ms)
-            except NodeExistsError:  # Another broker was quicker.
-                continue
-            return
-        raise CoordinationError(f"lost {TRIES_MAX} races for the znodes of ACLs")
+        create_parents(self._store, wanted, now_ms=now_ms, purpose="the znodes of ACLs")
 
     def _watch(self) -> list[ResourcePattern]:
         """Watch for announcements; the patterns that new ones name."""
         named: dict[ResourcePattern, None] = {}
-        for kind, root in acl_znodes.CHANGE_ROOTS.items():
-            self._store.watch(root, Watch.CHILDREN)
-            names = self._store.children(root)
-            paths = [f"{root}/{name}" for name in names if name > self._last_change[kind]]
-            self._last_change[kind] = max([*names, self._last_change[kind]])
-            for path, found in zip(paths, self._store.get_many(paths), strict=True):
+        for notifications in self._notifications.values():
+            for path, data in notifications.watch():
                 try:
-                    if found is not None:
-                        named[_announced(path, found[0])] = None
+                    named[_announced(path, data)] = None
                 except MalformedZnodeError as error:
                     logger.error("ACL change notification ignored: %s", error)
         return list(named)

@@ -10,9 +10,10 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from barnabas_broker.controller.writes import CHANGE_NOTIFICATION_TTL_MS, missing_parents
+from barnabas_broker.controller.writes import create_parents
 from barnabas_broker.security.delegation_tokens import TokenCache, TokenInformation
 from barnabas_broker.security.principals import Principal
+from barnabas_broker.server.control.change_notifications import ChangeNotifications
 from barnabas_broker.zk import token_znodes
 from barnabas_broker.zk.store import (
     CoordinationError,
@@ -21,18 +22,16 @@ from barnabas_broker.zk.store import (
     Delete,
     Operation,
     SetData,
-    Watch,
 )
 from barnabas_broker.zk.token_znodes import TokenZnode
 from barnabas_broker.zk.znodes import MalformedZnodeError
 from barnabas_kafka.errors import ErrorCode, KafkaError
-from barnabas_zookeeper.errors import BadVersionError, NodeExistsError, NoNodeError
+from barnabas_zookeeper.errors import BadVersionError, NoNodeError
 
 logger = logging.getLogger(__name__)
 
 TRIES_MAX: Final = 10
 READ_AT_ONCE: Final = 500
-EXPIRED_NOTIFICATIONS_AT_ONCE: Final = 100
 
 Decide = Callable[[TokenInformation], TokenInformation | None]
 """What becomes of a token; None: it is removed. Raises KafkaError."""
@@ -44,7 +43,7 @@ class DelegationTokenStore:
     def __init__(self, store: CoordinationStore, cache: TokenCache) -> None:
         self._store = store
         self._cache = cache
-        self._last_change = ""
+        self._notifications = ChangeNotifications(store, token_znodes.CHANGES)
 
     def load(self, *, now_ms: int) -> None:
         """Create Kafka's znodes where they are missing, watch for changes, and read all tokens.
@@ -105,44 +104,21 @@ class DelegationTokenStore:
 
     def _commit(self, write: Operation, token_id: str, now_ms: int) -> None:
         notification = Create(token_znodes.CHANGE_PREFIX, token_id.encode(), sequential=True)
-        self._store.commit([write, *self._expired(now_ms), notification], now_ms=now_ms)
-
-    def _expired(self, now_ms: int) -> list[Operation]:
-        """The end of notifications that every broker has read long since."""
-        paths = [
-            f"{token_znodes.CHANGES}/{name}"
-            for name in sorted(self._store.children(token_znodes.CHANGES))
-        ]
-        return [
-            Delete(path)
-            for path in paths[:EXPIRED_NOTIFICATIONS_AT_ONCE]
-            if (stat := self._store.exists(path)) is not None
-            and now_ms - stat.ctime_ms > CHANGE_NOTIFICATION_TTL_MS
-        ]
+        self._store.commit(
+            [write, *self._notifications.expired(now_ms), notification], now_ms=now_ms
+        )
 
     def _make_parents(self, now_ms: int) -> None:
-        for _ in range(TRIES_MAX):
-            parents = missing_parents(self._store, (token_znodes.TOKENS, token_znodes.CHANGES))
-            if not parents:
-                return
-            try:
-                self._store.commit(parents, now_ms=now_ms)
-            except NodeExistsError:  # Another broker was quicker.
-                continue
-            return
-        raise CoordinationError(f"lost {TRIES_MAX} races for the znodes of delegation tokens")
+        paths = token_znodes.TOKENS, token_znodes.CHANGES
+        purpose = "the znodes of delegation tokens"
+        create_parents(self._store, paths, now_ms=now_ms, purpose=purpose)
 
     def _changed(self) -> list[str]:
         """Watch for notifications; the tokens that new ones name."""
-        self._store.watch(token_znodes.CHANGES, Watch.CHILDREN)
-        names = self._store.children(token_znodes.CHANGES)
-        paths = [f"{token_znodes.CHANGES}/{it}" for it in names if it > self._last_change]
-        self._last_change = max([*names, self._last_change])
         named: dict[str, None] = {}
-        for path, found in zip(paths, self._store.get_many(paths), strict=True):
+        for path, data in self._notifications.watch():
             try:
-                if found is not None:
-                    named[token_znodes.decode_change(path, found[0])] = None
+                named[token_znodes.decode_change(path, data)] = None
             except MalformedZnodeError as error:
                 logger.error("Delegation token change notification ignored: %s", error)
         return list(named)

@@ -44,7 +44,8 @@ RETRY_S: Final = 2.0
 # Between two queries that ended for that; it doubles up to that as long as none writes a batch.
 LONGEST_RETRY_S: Final = 60.0
 POLL_S: Final = 0.5
-# Less than the 30 s that Kubernetes gives a pod to end.
+# For the batch at work. The query and the session then have `session.STOP_TIMEOUT_S` each: a pod
+# has 60 s together.
 STOP_GRACE_S: Final = 20.0
 
 
@@ -117,7 +118,7 @@ class Run:
                 with self._signals():
                     self._run_on(spark)
             finally:
-                spark.stop()
+                session.stop(spark)
 
     def _run_on(self, spark: SparkSession) -> None:
         """Run queries, one after the other, until one has come to its end or is to be ended."""
@@ -235,7 +236,10 @@ class Run:
             self._board.phase(Phase.STOPPING)
         if not sink.close(grace_s=STOP_GRACE_S):
             LOG.warning("the batch at work takes too long: it will be done again")
-        query.stop()
+        while not session.stop_query(query):
+            LOG.warning("the query does not stop: it waits for a broker that does not answer")
+            if self._stopping.is_set():
+                return  # No batch is written any more; it ends with the session.
 
     def _report(self, query: StreamingQuery) -> None:
         """Put what Spark reported since the last time into the status."""

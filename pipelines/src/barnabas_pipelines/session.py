@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import re
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final, cast
 
 from barnabas_pipelines import jars
 from barnabas_pipelines.connection import PROVIDER_CLASS
@@ -19,6 +22,9 @@ from barnabas_pipelines.errors import PipelineError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+LOG: Final = logging.getLogger(__name__)
 
 MASTER_VARIABLE: Final = "BARNABAS_SPARK_MASTER"
 MEMORY_VARIABLE: Final = "BARNABAS_SPARK_DRIVER_MEMORY"
@@ -26,6 +32,8 @@ LOG_LEVEL_VARIABLE: Final = "BARNABAS_SPARK_LOG_LEVEL"
 JARS_VARIABLE: Final = "BARNABAS_SPARK_JARS"
 DEFAULT_DRIVER_MEMORY: Final = "512m"  # Spark asks for 450 MiB at least.
 DEFAULT_LOG_LEVEL: Final = "error"
+STOP_TIMEOUT_S: Final = 10
+"""How long a query, and then the session, may wait for brokers that do not answer."""
 JAVA_LEAST: Final = 17
 SPARK_VERSION: Final = "4.2.0"  # The extra's; tests/test_distribution.py compares them.
 _JAVA_VERSION: Final = re.compile(r'version "([0-9]+)')
@@ -131,6 +139,39 @@ def start(name: str, *, master: str, work: Path, connector: Sequence[Path] = ())
     return spark
 
 
+def stop_query(query: StreamingQuery) -> bool:
+    """Stop a query, in `STOP_TIMEOUT_S` or not at all: its source may wait for a broker."""
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        query.stop()
+    except Py4JJavaError as error:
+        if error.java_exception.getClass().getSimpleName() != "TimeoutException":
+            raise
+        return False
+    return True
+
+
+def stop(spark: SparkSession) -> None:
+    """Stop a session and end its JVM, which is killed after `STOP_TIMEOUT_S`.
+
+    Consumers that are closed wait half a minute for a broker that does not answer.
+    """
+    jvm: subprocess.Popen[bytes] = spark.sparkContext._gateway.proc
+
+    def end() -> None:
+        with suppress(Exception):  # Of a JVM that is gone.
+            spark.stop()
+        cast("IO[bytes]", jvm.stdin).close()  # It ends then.
+
+    threading.Thread(target=end, name="stop of Spark", daemon=True).start()
+    try:
+        jvm.wait(STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        LOG.warning("Spark waits for a broker that does not answer: its JVM is killed")
+        jvm.kill()
+
+
 def settings(*, work: Path, connector: Sequence[Path] = ()) -> dict[str, str]:
     """The session's settings by Spark's names."""
     level = os.environ.get(LOG_LEVEL_VARIABLE, DEFAULT_LOG_LEVEL)
@@ -146,6 +187,8 @@ def settings(*, work: Path, connector: Sequence[Path] = ()) -> dict[str, str]:
         "spark.driver.extraJavaOptions": flags,
         "spark.local.dir": str(work),
         "spark.sql.warehouse.dir": str(work / "warehouse"),
+        # Without one, a minute: the source's time limit for a broker that does not answer.
+        "spark.sql.streaming.stopTimeout": f"{STOP_TIMEOUT_S}s",
     }
     if connector:
         own["spark.driver.extraClassPath"] = os.pathsep.join(map(str, connector))

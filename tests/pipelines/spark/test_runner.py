@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from barnabas_broker.testing import Broker
 from barnabas_broker.testing.plugin import BrokerFactory
 from tests.pipelines.spark.archives import Sender, numbered, rows_of
 from tests.pipelines.spark.running import Pipeline, run, write_pipeline
+from tests.waiting import wait_for
 
 BATCH = 1_500
 
@@ -105,6 +107,37 @@ def test_a_pipeline_waits_for_broker_and_topics(
         pipeline.await_line("INFO batch 1: 1 rows")
         assert pipeline.terminate() == 0, "".join(pipeline.said)
     assert sorted(rows_of(data / "records")) == sorted(sender.sent)
+
+
+def test_a_pipeline_stops_while_its_broker_hangs(
+    kafka_broker_factory: BrokerFactory, tmp_path: Path, data: Path
+) -> None:
+    """Its source would wait a minute for the answer, which is all the time that a pod has."""
+    broker = kafka_broker_factory({})
+    broker.create_topic("records")
+    sender = Sender(broker.bootstrap_servers)
+    sender.send("records", 0, numbered(1))
+    with Pipeline(write_pipeline(tmp_path, "records"), data, broker.bootstrap_servers) as pipeline:
+        pipeline.await_line("INFO batch 0: 1 rows")
+        os.kill(broker.pid, signal.SIGSTOP)
+        try:
+            wait_for("a request to the broker", lambda: _unread_bytes(broker))
+            assert pipeline.terminate() == 0, "".join(pipeline.said)
+        finally:
+            os.kill(broker.pid, signal.SIGCONT)
+    said = "".join(pipeline.said)
+    assert "the query does not stop: it waits for a broker that does not answer" in said
+    assert "its JVM is killed" in said
+    assert json.loads((data / "status.json").read_text())["phase"] == "Stopped"
+    assert sorted(rows_of(data / "records")) == sorted(sender.sent)
+
+
+def _unread_bytes(broker: Broker) -> int:
+    """What clients have sent to a broker and it has not read."""
+    port = int(broker.bootstrap_servers.rpartition(":")[2])
+    rows = (line.split() for line in Path("/proc/net/tcp").read_text("ascii").splitlines()[1:])
+    ours = (row for row in rows if int(row[1].rpartition(":")[2], 16) == port)
+    return sum(int(row[4].rpartition(":")[2], 16) for row in ours)
 
 
 def test_a_checkpoint_and_its_output_stay_together(

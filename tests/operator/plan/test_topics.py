@@ -15,6 +15,7 @@ from barnabas_operator.plan.topics import (
     TopicView,
     owners,
     plan_topic,
+    validate_and_keep,
 )
 from tests.operator import examples
 
@@ -150,3 +151,12 @@ def test_internal_topics_are_refused(
     refusal = plan_topic(_existing(annotation=annotation, topicName=name), observed)
     assert isinstance(refusal, Refusal)
     assert refusal.reason == "InternalTopic"
+
+
+def test_long_values_of_settings_are_not_kept() -> None:
+    """A topic whose setting changes for ever would fill the operator's memory."""
+    entries = ",".join(f"{number}:0" for number in range(200))
+    topic = read_topic(examples.topic(config={"leader.replication.throttled.replicas": entries}))
+    before = validate_and_keep.cache_info().currsize
+    assert isinstance(plan_topic(topic, None), list)
+    assert validate_and_keep.cache_info().currsize == before

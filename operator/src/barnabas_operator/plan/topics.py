@@ -25,6 +25,8 @@ from barnabas_operator.api.topics import ADOPT, Adopt, KafkaTopic, TopicSpec
 from barnabas_operator.plan.namespaces import Held, objection_to, origin_of, precedence
 
 Topic = Resource[KafkaTopic]
+# Of a setting's value that is checked once for all topics that have it.
+LONGEST_KEPT: Final = 256
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 # The brokers keep their own state in these: org.apache.kafka.common.internals.Topic.
@@ -190,8 +192,14 @@ def _not_taken_over(
     return None if answer == Adopt.RESOURCE else _not_adopted(topic, found, answer)
 
 
-@functools.lru_cache(4096)
 def _validate(name: str, value: str) -> None:
+    """Raises SettingError. Long values are of single topics, and are not kept."""
+    check = validate_and_keep if len(value) <= LONGEST_KEPT else validate_override
+    check(name, value)
+
+
+@functools.lru_cache(4096)
+def validate_and_keep(name: str, value: str) -> None:
     """Thousands of topics have the same few settings; one that is wrong is checked each time."""
     validate_override(name, value)
 

@@ -1,4 +1,4 @@
-"""`barnabas brokers`: who is in the cluster, and what the brokers say of themselves."""
+"""`barnabas brokers`: the live brokers, and the responses of their admin ports."""
 
 from __future__ import annotations
 

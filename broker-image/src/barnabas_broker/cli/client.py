@@ -169,7 +169,7 @@ class Connection:
             if not left or time.monotonic() > give_up_at:
                 return answers
             pause.wait(CONTROLLER_POLL_S)
-            self.metadata(client)  # It remembers who the controller is.
+            self.metadata(client)  # It caches the controller.
 
     def wait(self, what: str, future: Future[Result]) -> Result:
         """The result of an admin operation; `CommandError` naming `what` when it failed."""

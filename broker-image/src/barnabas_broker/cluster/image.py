@@ -65,7 +65,7 @@ class BrokerRegistration:
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """Who holds a partition and who leads it.
+    """The replicas of a partition and its leader.
 
     `replicas` is in order of preference. `partition_epoch` counts changes of this state (the
     version of its znode). `offline` are replicas that cannot be used although their broker is

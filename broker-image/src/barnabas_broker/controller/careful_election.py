@@ -55,7 +55,7 @@ class Ends:
         """Brokers have gone or come again; they have to answer once more."""
         for broker in brokers:
             self._by_broker.pop(broker, None)
-            assert broker not in self._by_broker, violated("who has gone has to answer again")
+            assert broker not in self._by_broker, violated("a stopped broker has to answer again")
 
     def missing(self, replicas: Collection[int]) -> frozenset[int]:
         """Who has not answered."""

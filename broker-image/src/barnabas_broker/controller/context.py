@@ -128,7 +128,7 @@ class ControllerContext:
             doubtful,
         )
 
-    # --- who may lead
+    # --- elections
 
     def live(
         self,

@@ -249,7 +249,7 @@ class Controller:
         return refusal
 
     def alter_partitions(self, request: IsrRequest, *, now_ms: int) -> list[IsrAnswer]:
-        """Change who is in sync, as leaders ask, and end the moves that this completes.
+        """Change ISRs, as leaders request, and complete the reassignments that this finishes.
 
         Raises KafkaError NOT_CONTROLLER, STALE_BROKER_EPOCH.
         """

@@ -32,7 +32,7 @@ def _never(_: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ElectionContext:
-    """In whose name leaders are elected: who is there, the controller epoch, new ids.
+    """The context of elections: the live brokers, the controller epoch, new ids.
 
     `registered` has the registration epochs of brokers, where they are transactions of the store
     that has the partitions' states too. `offline` are brokers whose log directory with a replica
@@ -49,7 +49,7 @@ class ElectionContext:
     doubtful: frozenset[int] = frozenset()
 
     def present_for(self, tp: TopicPartition, stored: StoredState) -> LiveBrokers:
-        """Who is there for a partition, and who may have restarted since its state was written."""
+        """The live replicas of a partition, and those restarted since its state was written."""
         present = self.present.without(self.offline.get(tp, ()))
         restarted = unseen_restarts(
             stored.state.leader, stored.mzxid, registered=self.registered, doubtful=self.doubtful

@@ -98,7 +98,9 @@ def unseen_restarts(
     its write been late. So all that say they were not stopped in order may have, leaders too.
     """
     restarted = frozenset(doubtful)
-    assert restarted.issuperset(doubtful), violated("who is doubted may have restarted")
+    assert restarted.issuperset(doubtful), violated(
+        "a replica with an unclean shutdown has restarted"
+    )
     return restarted | {leader} if registered.get(leader, 0) > written else restarted
 
 
@@ -110,7 +112,7 @@ def settle(
     unclean: bool,
     controller_epoch: int,
 ) -> LeaderAndIsr | None:
-    """What must become of a partition given who is there; None where it is in order.
+    """Compute the new state of a partition from the live brokers; None if it is unchanged.
 
     A leader that is alive leads on; who is not alive leaves the in-sync replicas, and so does who
     restarted, unless no other one is left. Without a leader alive there is an offline election, and
@@ -165,7 +167,7 @@ def _elected(
     unclean: bool,
     controller_epoch: int,
 ) -> LeaderAndIsr | None:
-    """The offline election, in which who was there all the time comes first."""
+    """The offline election, which prefers replicas that did not restart."""
     return elect_offline(
         replicas,
         state,
@@ -199,7 +201,7 @@ def elect_offline(
     survivor = next((broker for broker in order if broker in live), None)
     if survivor is None:
         return None
-    assert survivor not in state.isr, violated("who is in sync is elected cleanly")
+    assert survivor not in state.isr, violated("an in-sync replica is elected cleanly")
     elected = _successor(state, survivor, (survivor,), controller_epoch)
     return replace(elected, recovering=True)
 
@@ -211,7 +213,7 @@ def elect_for_reassignment(
     live: Collection[int],
     controller_epoch: int,
 ) -> LeaderAndIsr | None:
-    """A leader among the replicas that a partition is moved to; who is in sync stays so."""
+    """A leader among the target replicas of a reassignment; in-sync replicas stay in sync."""
     leader = _first(target, among=state.isr, live=live)
     assert leader is None or leader in live, violated("a leader is alive")
     return None if leader is None else _successor(state, leader, state.isr, controller_epoch)
@@ -249,7 +251,7 @@ def elect_for_shutdown(
         return None
     in_sync = tuple(broker for broker in state.isr if broker not in stopping)
     assert leader in in_sync, violated("a leader is in its ISR")
-    assert leader not in stopping, violated("who is about to stop is not made leader")
+    assert leader not in stopping, violated("a stopping broker is not elected")
     return _successor(state, leader, in_sync, controller_epoch)
 
 
@@ -264,8 +266,8 @@ def without_replica(
         return None
     leader = NO_LEADER if broker == state.leader else state.leader
     left = tuple(each for each in state.isr if each != broker)
-    assert len(left) < len(state.isr), violated("who goes offline leaves the ISR")
-    assert leader != broker, violated("who goes offline does not lead")
+    assert len(left) < len(state.isr), violated("an offline replica leaves the ISR")
+    assert leader != broker, violated("an offline replica does not lead")
     return _successor(state, leader, left or state.isr, controller_epoch)
 
 

@@ -1,4 +1,4 @@
-"""Whether a leader may change who is in sync with it: the controller's answer to AlterPartition.
+"""Whether a leader may change its ISR: the controller's response to AlterPartition.
 
 Kafka's `KafkaController.tryProcessAlterPartition` (KIP-497, KIP-704, KIP-841), in its order.
 """

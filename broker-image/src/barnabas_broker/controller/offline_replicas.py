@@ -36,7 +36,7 @@ Answered = Mapping[TopicPartition, StorageAnswer]
 def after_answers(
     offline: Offline, broker: int, answered: Answered, image: MetadataImage
 ) -> dict[TopicPartition, frozenset[int]]:
-    """The partitions for which a broker's answers change something, and who is offline there."""
+    """The partitions that a broker's responses change, and their offline replicas."""
     changed: dict[TopicPartition, frozenset[int]] = {}
     for tp, answer in answered.items():
         state = image.partition(tp)
@@ -46,7 +46,7 @@ def after_answers(
             continue
         before = offline.get(tp, frozenset())
         after = before - {broker} if answer.usable else before | {broker}
-        assert (broker in after) is not answer.usable, violated("who cannot use a replica is noted")
+        assert (broker in after) is not answer.usable, violated("an unusable replica is recorded")
         if after != before:
             changed[tp] = after
     return changed
@@ -55,5 +55,5 @@ def after_answers(
 def without_brokers(
     offline: Offline, brokers: Collection[int]
 ) -> dict[TopicPartition, frozenset[int]]:
-    """The partitions for which these brokers are on record, and who else is offline there."""
+    """The partitions with recorded errors of these brokers, and their other offline replicas."""
     return {tp: each.difference(brokers) for tp, each in offline.items() if each & {*brokers}}

@@ -10,7 +10,7 @@ from barnabas_kafka.ids import TopicPartition
 
 
 class PartitionIndex:
-    """Of the image that `follow` was called with last: who has no leader, and who is being moved.
+    """Leaderless and moving partitions of the image that `follow` was called with last.
 
     Both are in the order in which that came to be so. `names` are those of its topics.
     """

@@ -70,7 +70,7 @@ def advance(
         kept = tuple(broker for broker in in_sync if broker in staying)
         assert set(kept) == set(staying), violated("a move is over when all that stay are in sync")
         moved = _led(state, staying, kept, live, controller_epoch)
-        assert moved.leader in (*staying, NO_LEADER), violated("who stays leads")
+        assert moved.leader in (*staying, NO_LEADER), violated("a remaining replica leads")
         if moved.leader != NO_LEADER:
             return moved, ReplicaAssignment(staying)
     return _led(state, assignment.replicas, in_sync, live, controller_epoch), assignment

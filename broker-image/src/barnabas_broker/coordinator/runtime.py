@@ -199,7 +199,7 @@ class Runtime(Generic[S, R]):
         refuse: Callable[[KafkaError], object] | None = None,
         waiter: Parked | None = None,
     ) -> Any:
-        """Have a step taken on the key's shard; returns its answer, or who waits for it.
+        """Run a step on the key's shard; return its response, or the waiter for it.
 
         That is `waiter`, or a Future where there is none.
         Raises KafkaError COORDINATOR_LOAD_IN_PROGRESS or NOT_COORDINATOR. The Future fails with a

@@ -1,4 +1,4 @@
-"""The leader epochs of one log: who led from which offset on.
+"""The leader epochs of one log, and the start offset of each.
 
 Decides, for the log, which epoch an offset was written under and where an epoch ended; that is
 the base of a follower's truncation and a consumer's fencing (KIP-101, KIP-279; Apache Kafka's

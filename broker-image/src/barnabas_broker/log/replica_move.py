@@ -284,7 +284,7 @@ class ReplicaMove:
     def release_source(self, path: Path) -> None:
         """Loop. Nothing that is said of the files of the retired source is said of its disk.
 
-        It is not closed: who still reads it may end that.
+        It is not closed: readers may still use it.
         """
         self.source.health = DirectoryHealth(self.home.path)
         self.source.moved_to(path)

@@ -1,4 +1,4 @@
-"""The quotas of one kind: who has one, and how much of it is used.
+"""The quotas of one kind: their entities, and the recorded usage.
 
 Sensors are kept for clients that have a quota only. Client ids are the clients' to invent, so that
 sensors are bounded: those unused for an hour go, as in Kafka, and beyond `SENSORS_MAX` those unused
@@ -72,7 +72,7 @@ class QuotaManager(Generic[S]):
         return manager
 
     def set_limits(self, limits: Mapping[QuotaEntity, float]) -> None:
-        """Go by other limits; what was counted stays with who still has a quota."""
+        """Apply other limits; entities that keep a quota keep their recorded usage."""
         self._limits = limits
         self.enabled = bool(limits)
         self._known.clear()

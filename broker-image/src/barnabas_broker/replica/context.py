@@ -22,7 +22,7 @@ def _nothing_waits(_tp: TopicPartition) -> None:
 
 @dataclass(slots=True)
 class ReplicationContext:
-    """The clock, the brokers that are alive, and who carries changes of the ISR out.
+    """The clock, the live brokers, and the sender of ISR changes.
 
     `monotonic_ms` never goes back, unlike the wall clock; `lag_max_ms` is replica.lag.time.max.ms.
     `change_isr` is called on the event loop and returns at once; `flush_on_shrink` is

@@ -73,7 +73,7 @@ class Session:
     """The partitions one client fetches."""
 
     id: int
-    owner: str  # principal; a session can be used only by who opened it
+    owner: str  # principal; only the opener may use a session
     by_topic_id: bool
     targets: dict[Key, Target]
     used_ms: int

@@ -1,4 +1,4 @@
-"""Group commit: records count once they are on disk, and one sync serves all who wait for it.
+"""Group commit: records count once on disk, and one sync serves all waiting appends.
 
 A log directory has one thread that does nothing but sync. Logs that were appended to while it was
 busy wait, each once however often it was appended to, and are all covered by its next round. A

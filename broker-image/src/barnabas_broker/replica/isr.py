@@ -1,4 +1,4 @@
-"""The leader's view of its followers: who is in sync, and up to where records are committed.
+"""The leader's view of its followers: the ISR, and the high watermark.
 
 Decides, for one partition led here, the high watermark and which change of the in-sync replicas
 (ISR) to ask for. Pure: no I/O, and the time comes in as `now_ms`, from a clock that never goes

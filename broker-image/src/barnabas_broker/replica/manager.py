@@ -345,7 +345,7 @@ class ReplicaManager:
         return replace(topic, partitions=partitions)
 
     def on_health(self, health: DirectoryHealth, image: MetadataImage) -> None:
-        """A log directory has changed its state: answer who waits for it, make what has room."""
+        """A log directory has changed its state: answer waiting requests, create partitions."""
         self.reach_version += 1
         inside = [it for it in self._partitions.values() if it.log.health is health]
         if health.state is Health.ONLINE:

@@ -1,4 +1,4 @@
-"""A partition as this broker holds it: its log, its leadership and who waits for it.
+"""A local replica of a partition: its log, its leadership and its waiting requests.
 
 Leadership comes from the metadata image and is never decided here. The high watermark is the
 smallest log end offset among the in-sync replicas (`replica.isr` decides); while this broker
@@ -500,7 +500,7 @@ class Partition:
         log.advance_high_watermark(end)
         self.appends.changed()
         if unstable is not None and unstable != log.producers.first_unstable_offset:
-            # What a transaction held back was counted when it came: who waits for it looks again.
+            # Bytes of the transaction were counted when appended: waiting fetches check again.
             for fetch in list(self.fetch_waiters):
                 fetch.complete()
         if self.fetch_waiters:

@@ -1,4 +1,4 @@
-"""The settings of Kafka's authorizers: who may do everything, and what holds without a rule."""
+"""The settings of Kafka's authorizers: super users, and the default without an ACL."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple

@@ -1,4 +1,4 @@
-"""The audit log: who was refused what, and by which rule; with DEBUG also who was allowed.
+"""The audit log: denied operations and the deciding rule; with DEBUG also allowed ones.
 
 One line for each refusal, in the words of Kafka's `kafka.authorizer.logger`. A client can cause
 thousands of refusals a second, so that each principal and address has so many lines a second; how

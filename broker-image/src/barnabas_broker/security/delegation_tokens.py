@@ -1,4 +1,4 @@
-"""Delegation tokens (KIP-48): what they are, who may do what with them, and logging in with one.
+"""Delegation tokens (KIP-48): their fields, their authorization, and logins with them.
 
 A token's HMAC is the secret that its holder authenticates with: by SCRAM, where the token's id is
 the user name, the HMAC in base64 is the password, and the extension `tokenauth=true` says so. Who

@@ -1,4 +1,4 @@
-"""The SASL of one listener: its mechanisms, and who may log in by each.
+"""The SASL settings of one listener: its mechanisms, and the users of each.
 
 Credentials of PLAIN are the `user_<name>` options of its login module; those of SCRAM are in the
 coordination data. A listener's login module is, as in Kafka (`JaasContext`), the setting

@@ -1,4 +1,4 @@
-"""kazoo's threads, and how long a member of the ensemble may be silent to who connects.
+"""kazoo's threads, and the timeout of connections to a member of the ensemble.
 
 kazoo waits for a connection as long as a session lasts, and for the first answer on it that long
 over the number of members. One silence then costs the session: a member whose machine is gone

@@ -1,6 +1,6 @@
 """What brokers do to znodes, as values: decided in one place, carried out in another.
 
-Those who decide import this, and not `zk.store`, which carries it out.
+Cores import this module, and not `zk.store`, which performs the operations.
 """
 
 from collections.abc import Iterator, Sequence

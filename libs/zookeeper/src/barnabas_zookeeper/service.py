@@ -430,7 +430,7 @@ class Service:
         else:
             self.watches.add(client, kind, path)
 
-    # --- who is there
+    # --- sessions
 
     def _auth(self, client: Client, xid: int, reader: Reader) -> None:
         reader.read_int()  # A type that has always been 0.

@@ -15,7 +15,7 @@ Rules kept here, all ZooKeeper's:
 * An ephemeral znode belongs to a session and has no children; it goes when the session is closed.
 * Sessions are opened and closed by transactions like any other, so that they outlive the process
   that grants them. The tree knows who they are; whether one has expired it cannot know.
-* Each znode says who may do what with it. The tree keeps that and checks nothing (`access`).
+* Each znode has an ACL. The tree stores it and checks nothing (`access`).
 * Watches are one-shot and belong to the connections of clients. The tree only reports, for each
   transaction, the events that would fire them.
 """
@@ -109,7 +109,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class SetAcl:
-    """Replace what a znode says of who may what; `version` counts such changes."""
+    """Replace the ACL of a znode; `version` counts such changes."""
 
     path: str
     acl: tuple[Acl, ...]

@@ -85,7 +85,7 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True)
 class Resource(typing.Generic[T]):
-    """A custom resource: who it is and what it says.
+    """A custom resource: its identity and its contents.
 
     `unknown_fields` are the paths of fields that this version does not know and has ignored.
     """

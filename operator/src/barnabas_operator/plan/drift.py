@@ -182,7 +182,7 @@ def _at(body: Any, path: Path) -> Any:
     return body
 
 
-# --- who manages a field --------------------------------------------------------------------------
+# --- managers of fields ---------------------------------------------------------------------------
 
 
 def _managers(found: Mapping[str, Any], path: Path) -> Iterator[tuple[str, str]]:

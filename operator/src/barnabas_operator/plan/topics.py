@@ -1,4 +1,4 @@
-"""What to do for the topics of a cluster: who manages which, and what is to be changed.
+"""The plan for the topics of a cluster: their managing resources, and their changes.
 
 What the resources say goes, in one direction. A topic that no resource names is left alone, unless
 the ledger (`plan.ledger`) says that it goes with its resource.

@@ -1,4 +1,4 @@
-"""What to do for the users of a cluster: who manages which, and what is to be changed.
+"""The plan for the users of a cluster: their managing resources, and their changes.
 
 A user that no resource names is never touched, and of one that a resource names only what the
 ledger (`plan.user_ledger`) says that the operator has created: credentials and ACLs of others stay,

@@ -616,7 +616,7 @@ def _trusts(bundle: str, authority: Authority) -> bool:
 
 
 def _takes_part(text: str, authority: Authority) -> bool:
-    """Whether who has this text does what the present step of a replacement is about."""
+    """Whether a pod with this text has completed the present step of a replacement."""
     has_part = _trusts if authority.next is not None else _is_issued_by
     return has_part(text, authority)
 

@@ -22,7 +22,7 @@ USER: Final = 1001
 def document(
     api_version: str, kind: str, name: str, *, owner: Metadata, labels: Mapping[str, str]
 ) -> Document:
-    """The head of an object: who it is, and whose."""
+    """The metadata of an object: its identity and its owner."""
     return {
         "apiVersion": api_version,
         "kind": kind,

@@ -1,1 +1,1 @@
-"""Consumer groups from outside: who is in them, how far they are, and where they go on."""
+"""Consumer groups: their members, their lag, and resets of their offsets."""

@@ -55,7 +55,7 @@ def assign_range(members: list[Subscriber], counts: Counts) -> Plan:
 
 
 def assign_round_robin(members: list[Subscriber], counts: Counts) -> Plan:
-    """All partitions in order, dealt out in turn; who does not want one is passed over."""
+    """All partitions in order, assigned in turn; members without the topic are skipped."""
     got: dict[str, set[Partition]] = {member.id: set() for member in members}
     wanted = frozenset[str]().union(*(member.topics for member in members))
     turn = 0

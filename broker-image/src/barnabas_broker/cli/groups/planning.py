@@ -1,4 +1,4 @@
-"""`barnabas groups plan`: who would read what, before anybody restarts a consumer."""
+"""`barnabas groups plan`: the assignment of an assignor, before a consumer is restarted."""
 
 from __future__ import annotations
 

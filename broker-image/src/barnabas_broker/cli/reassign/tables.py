@@ -1,4 +1,4 @@
-"""What is shown of plans and moves: who gives, who gets, and how many bytes are to be copied."""
+"""Tables of plans and moves: replicas removed and added, and the bytes to copy."""
 
 from __future__ import annotations
 

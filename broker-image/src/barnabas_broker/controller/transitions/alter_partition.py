@@ -17,7 +17,7 @@ from barnabas_kafka.errors import ErrorCode, KafkaError
 def alter_partitions(
     context: ControllerContext, request: IsrRequest
 ) -> Transition[list[IsrAnswer]]:
-    """Change who is in sync, as leaders ask; one answer for each change, in order.
+    """Change ISRs, as leaders request; one response for each change, in order.
 
     A write that the store refuses, or whose answer is lost, says nothing about the changes: by
     what the store has now they are judged again, so that a change which was made is granted,

@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 def broker_change(context: ControllerContext) -> Transition[None]:
-    """Notice who came and who went, and elect leaders in place of those that went."""
+    """Detect started and stopped brokers, and elect leaders for partitions of stopped ones."""
     brokers: Mapping[int, BrokerRegistration] = yield ReadBrokers()
     before = context.image.brokers
     if brokers == before:
@@ -46,7 +46,7 @@ def broker_change(context: ControllerContext) -> Transition[None]:
     }
     came = brokers.keys() - before.keys()
     live = context.live(brokers, bounced | (came & doubtful(brokers)))
-    # Who comes or goes has nothing on record any more; who came is asked.
+    # Records of started and stopped brokers are dropped; started ones are queried.
     gone = (before.keys() - brokers.keys()) | again
     offline = without_brokers(context.offline, gone)
     for ends in context.ends.values():
@@ -99,7 +99,7 @@ def ends_answered(
     broker_epoch: int,
     answered: Mapping[TopicPartition, EndsAnswer],
 ) -> Transition[None]:
-    """A broker, registered so, has said how far its logs go; elect who is the longest."""
+    """A registered broker has reported its log ends; elect the replica with the longest log."""
     registered = context.image.brokers.get(broker)
     if registered is None or registered.epoch != broker_epoch:
         return
@@ -128,7 +128,7 @@ def ends_answered(
         )  # fmt: skip
         if elected is not None:
             changes[tp] = elected
-    if counts:  # Also without a leader: who has answered is asked no more.
+    if counts:  # Also without a leader: a broker that answered is not queried again.
         refused = yield from change(context, changes)
         for tp in changes.keys() - refused.keys():
             context.ends.pop(tp, None)

@@ -81,7 +81,7 @@ def settle_changes(
     brokers: Mapping[int, BrokerRegistration] | None = None,
     offline: Offline | None = None,
 ) -> Transition[None]:
-    """`change`, where those that are refused are settled later: who restarted is kept."""
+    """`change`; refused partitions are retried later, with the brokers that restarted."""
     restarted = frozenset(live.restarted)
     refused = yield from change(context, changes, brokers=brokers, offline=offline)
     for tp in refused:

@@ -1,1 +1,1 @@
-"""The group coordinator: who is in a group, what each member reads, and how far it has come."""
+"""The group coordinator: members of groups, their assignments, and committed offsets."""

@@ -1,4 +1,4 @@
-"""Committed offsets: who may commit, what is kept how long, and what may be deleted.
+"""Committed offsets: authorization of commits, retention, and deletion.
 
 Retention (KIP-211; Kafka's `offsetExpirationCondition`):
 

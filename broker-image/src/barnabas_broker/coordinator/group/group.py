@@ -163,7 +163,7 @@ class Group:
         self.unsynced.discard(member_id)
         if self.leader_id == member_id:
             self.leader_id = next(iter(self.members), None)
-        assert member_id not in self.unsynced, violated("who has left is not waited for")
+        assert member_id not in self.unsynced, violated("a member that left is not waited for")
         assert not self.members or self.leader_id is not None, violated("a group has a leader")
         assert len(self.static) <= len(self.members), violated("an instance is one member's")
 
@@ -180,7 +180,7 @@ class Group:
         if self.leader_id == old_id:
             self.leader_id = new_id
         assert old_id not in self.members, violated("a static member has one member id")
-        assert old_id not in self.unsynced, violated("who was replaced is not waited for")
+        assert old_id not in self.unsynced, violated("a replaced member is not waited for")
         return member
 
     def expect(self, member_id: str) -> None:

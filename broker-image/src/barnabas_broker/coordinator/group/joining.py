@@ -1,4 +1,4 @@
-"""JoinGroup: who may enter a group, under which id, and whether that makes it rebalance.
+"""JoinGroup: admission to a group, member ids, and whether the group rebalances.
 
     state                 new member   known, same metadata        known, other metadata
     EMPTY                 rebalance    UNKNOWN_MEMBER_ID           UNKNOWN_MEMBER_ID
@@ -180,7 +180,7 @@ class Joining:
             joining=join.waiter,
         )
         group.add(member, join.request.protocol_type)
-        assert group.members[member_id] is member, violated("who joins is a member")
+        assert group.members[member_id] is member, violated("a joining member is in the group")
         assert group.state is not GroupState.DEAD, violated("no member joins a group that is dead")
         key = TimerKey(Wait.SESSION, group.id, member_id)
         self._rebalancer.timers.start(key, NEW_MEMBER_TIMEOUT_MS)

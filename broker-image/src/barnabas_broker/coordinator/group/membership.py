@@ -47,7 +47,7 @@ class Membership:
         self._rebalancer.synced(group, member)
         if group.state is not GroupState.STABLE:
             return None
-        assert member.id not in group.unsynced, violated("who has synced is not waited for")
+        assert member.id not in group.unsynced, violated("a synced member is not waited for")
         self._rebalancer.touch(group, member)
         return _assigned(group, member.assignment)
 

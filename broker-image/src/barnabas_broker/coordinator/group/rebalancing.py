@@ -101,8 +101,8 @@ class Rebalancer:
         answer_join(member, turn, error(ErrorCode.UNKNOWN_MEMBER_ID))
         answer_sync(member, turn, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
         group.remove(member.id)
-        assert member.joining is None, violated("who leaves has been answered")
-        assert member.syncing is None, violated("who leaves has been answered")
+        assert member.joining is None, violated("a leaving member has been answered")
+        assert member.syncing is None, violated("a leaving member has been answered")
         self.timers.cancel(TimerKey(Wait.SESSION, group.id, member.id))
 
     # --- the course of it
@@ -150,7 +150,7 @@ class Rebalancer:
             self.complete(group, turn)
 
     def complete(self, group: Group, turn: CoordinatorResult) -> None:
-        """Start a generation of those who joined, and answer them."""
+        """Start a generation of the joined members, and answer them."""
         group.remaining_delay_ms = None
         self.timers.cancel(TimerKey(Wait.JOIN, group.id))
         for member in list(group.members.values()):
@@ -161,7 +161,7 @@ class Rebalancer:
             self._time_join(group, group.rebalance_timeout_ms)
             return
         assert group.state is GroupState.PREPARING_REBALANCE, violated(
-            "a generation is made of those who were called together"
+            "a generation consists of the members that were asked to join"
         )
         group.generation += 1
         group.unsynced = set(group.members)

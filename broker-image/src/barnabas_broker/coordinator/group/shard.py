@@ -575,7 +575,7 @@ class Shard:
                 yield turn
 
     def resign(self, now_ms: int) -> CoordinatorResult:
-        """Send everybody who waits to look for another coordinator, and forget all groups."""
+        """Answer all waiting members with NOT_COORDINATOR, and drop all groups."""
         turn = CoordinatorResult(now_ms)
 
         def refuse(group: Group) -> None:

@@ -28,7 +28,7 @@ class GroupState(Enum):
     """
 
     COMPLETING_REBALANCE = "CompletingRebalance"
-    """The leader works out who reads what.
+    """The leader computes the assignment.
 
     Action: SyncGroup of followers is parked; heartbeats are answered without error; commits are
     answered REBALANCE_IN_PROGRESS; a member that joins again with the same metadata receives the
@@ -59,7 +59,7 @@ class GroupEvent(Enum):
     """What moves a group from one state into another."""
 
     REBALANCE_BEGUN = "a rebalance begins"
-    MEMBERS_JOINED = "those who came are the next generation"
+    MEMBERS_JOINED = "the joined members are the next generation"
     NO_MEMBER_JOINED = "no member has joined"
     GENERATION_WRITTEN = "a record of the group with its members and their assignment counts"
     EMPTY_WRITTEN = "a record of the group without members counts"

@@ -1,1 +1,1 @@
-"""The transaction coordinator: who may write in which transaction, and how each ends."""
+"""The transaction coordinator: producers, their transactions, and how each ends."""

@@ -1,4 +1,4 @@
-"""What a broker does besides serving.
+"""The background tasks of a broker.
 
 It flushes, retains, deletes and checkpoints, ends idle connections, and gives memory back.
 

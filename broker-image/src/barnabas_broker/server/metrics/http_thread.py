@@ -27,7 +27,7 @@ PLACES: Final = 64
 """Connections at a time; each takes a descriptor, and at most some 40 KiB while it asks."""
 
 URGENT_PLACES: Final = 16
-"""Connections besides that have asked for an urgent path; further ones share the other places."""
+"""Extra connections for urgent paths; further ones share the other places."""
 
 PATIENCE_S: Final = 5.0
 """How long a client may take to ask, and then to take the answer."""

@@ -1,4 +1,4 @@
-"""How long the event loop keeps those waiting who are ready: the health of a single loop."""
+"""The lag of the event loop: how long due work waits."""
 
 import asyncio
 import time

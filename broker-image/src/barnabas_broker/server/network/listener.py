@@ -197,7 +197,7 @@ class Listener:
             self._timer = self._loop.call_later(for_s, self._accept_again)
 
     def _accept(self) -> None:
-        """Take in who waits; a few at a time, so that sessions are served between."""
+        """Accept waiting connections, a few at a time, so that sessions are served in between."""
         for _ in range(ACCEPTS_AT_ONCE):
             now = self._loop.time()
             wait_s = self._server.wait_s(self.name, now)

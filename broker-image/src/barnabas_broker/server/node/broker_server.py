@@ -504,7 +504,7 @@ class BrokerServer:
         self._take_image(image, image)
 
     def _register_trusted(self) -> None:
-        """No log is doubted any more, and who reads this broker's registration may know."""
+        """No log may be truncated any more: update this broker's registration."""
         log.info("All replicas are leaders or in sync")
         with contextlib.suppress(RuntimeError):  # The broker is stopping.
             done = self.broker.controller.run(lambda governed: governed.trust(now_ms=clock_ms()))

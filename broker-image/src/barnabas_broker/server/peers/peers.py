@@ -241,7 +241,7 @@ class _Link:
         self._hung_up = False
 
     async def connection(self) -> "_Connection":
-        """The connection, made if need be; all who wait for it share one attempt."""
+        """The connection, opened if needed; all waiting requests share one attempt."""
         if self._connection is not None and self._connection.alive:
             return self._connection
         if self._connecting is None:
@@ -251,7 +251,7 @@ class _Link:
         try:
             return await asyncio.shield(attempt)
         except asyncio.CancelledError:
-            # Only the attempt was given up, not who waits for it: that is no cancellation.
+            # Only the attempt was cancelled, not its callers: for them it is no cancellation.
             if attempt.cancelled():
                 raise UnreachableError(f"{self._name} is not asked any more") from None
             raise
@@ -503,7 +503,7 @@ class _Connection(asyncio.BufferedProtocol):
             raise fault from error
 
     def end(self, fault: UnreachableError) -> None:
-        """Close the connection; all who wait for answers get `fault`."""
+        """Close the connection; all requests in flight get `fault`."""
         self.alive = False
         self._fault = self._fault or fault
         if self._expiry is not None:

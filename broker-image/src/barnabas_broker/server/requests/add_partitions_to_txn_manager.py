@@ -101,7 +101,7 @@ def verify_joined(
 
 
 def join(call: RequestContext, transactional_id: str, wanted: Wanted) -> Refused | Future[Refused]:
-    """Make partitions part of the transactions of those who write to them; what is refused, why."""
+    """Add partitions to the transactions of their producers; return the errors of refused ones."""
     begun = {each: _added(call, transactional_id, each, wanted[each]) for each in wanted}
     refused: dict[TopicPartition, ErrorCode] = {}
     for producer, code in begun.items():

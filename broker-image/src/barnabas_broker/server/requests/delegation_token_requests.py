@@ -1,4 +1,4 @@
-"""What the four APIs of delegation tokens share: who may ask, and where (KIP-48)."""
+"""Checks that the four APIs of delegation tokens share (KIP-48)."""
 
 from asyncio import Future
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""One request in the hands of its handler: who asks, from where, and what may be used to answer."""
+"""The context of one request: its principal, its client, and the services of its handler."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext

@@ -173,7 +173,7 @@ class MemoryPool:
         self._pool.drop_unused()
 
     def wake(self) -> None:
-        """Let those go on who lack least, as far as memory goes. Call it after a release."""
+        """Grant memory to the requests that lack least. Call it after a release."""
         for holder in sorted(self._waiting, key=lambda waiting: waiting.missing_bytes):
             if self._beyond is not None and self.used >= self.budget:
                 return
@@ -219,7 +219,9 @@ class MemoryPool:
         if self._beyond is holder:
             self._beyond = None
         assert hold.beyond <= hold.size, violated("no more is beyond the budget than is held")
-        assert self._holds or self._beyond is None, violated("who holds nothing is not beyond")
+        assert self._holds or self._beyond is None, violated(
+            "a request without memory is not beyond"
+        )
         self._use(hold.beyond - hold.size)
 
     def _admit(self, holder: Holder, hold: _Hold, size: int, frame_bytes: int) -> bool:

@@ -218,7 +218,7 @@ def answer(
     *,
     committed: bool,
 ) -> list[bytearray]:
-    """What stands before the records of each partition, and what behind the last.
+    """The bytes before the records of each partition, and after the last.
 
     `found` has the partitions of all topics in their order; `committed` is whether the answer
     says that nothing among the records was aborted, which it does where that was asked for.

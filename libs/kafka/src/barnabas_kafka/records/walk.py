@@ -48,7 +48,7 @@ TIMESTAMP_OUT_OF_BOUNDS: Final = 12
 LARGEST: Final = 0x7FFFFFFFFFFFFFFF
 SMALLEST: Final = -0x7FFFFFFFFFFFFFFF - 1
 
-#: The timestamp that stands for "none"; it is in bounds whatever they are.
+#: The timestamp of "none"; it is always in bounds.
 NO_TIMESTAMP: Final = -1
 
 # Where the fields of a batch's header are; `batch` has the whole layout.

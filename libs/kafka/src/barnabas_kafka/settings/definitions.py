@@ -1,4 +1,4 @@
-"""A setting is a typed, documented fact: its name, type, default, range and who acts on it.
+"""A setting: its name, type, default, range, documentation and the module that uses it.
 
 Every broker and topic setting is one `Key` object. A key knows how its text in a properties file, a
 request or a znode becomes a value (`parse`) and how the value is shown again (`format`), and it

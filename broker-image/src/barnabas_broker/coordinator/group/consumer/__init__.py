@@ -1,1 +1,1 @@
-"""Groups of the next-generation protocol (KIP-848): the broker decides who reads what."""
+"""Groups of the next-generation protocol (KIP-848): the broker assigns partitions."""

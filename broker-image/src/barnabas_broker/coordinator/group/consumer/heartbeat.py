@@ -208,7 +208,7 @@ class Heartbeats:
         self.touch(group.id, after)
         return after
 
-    # --- who speaks
+    # --- the sending member
 
     def _speaker(self, group: ConsumerGroup, beat: Beat) -> Speaker:
         request = beat.request

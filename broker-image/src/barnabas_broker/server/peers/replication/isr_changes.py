@@ -150,7 +150,7 @@ class IsrChanges:
 
 
 def _is_under_way(partition: Partition, change: IsrChange) -> bool:
-    """Whether the change may still be made, and this broker is who needs to know.
+    """Whether the change may still be applied, and this broker still leads the partition.
 
     A replica that is given up has no leadership of its own any more, and forgets no change.
     """

@@ -169,7 +169,7 @@ class Replication:
         ]
 
     def on_image(self) -> None:
-        """The replicas have done what the image says; go by who is there, and by settings."""
+        """The replicas have applied the image; apply its live brokers and settings."""
         steps = [made.disconnect_unregistered for made in self._made]
         steps.append(self.fetchers.disconnect_unregistered)
         call_isolated(steps, "Disconnecting", "unregistered brokers")

@@ -1,4 +1,4 @@
-"""AlterPartition: a leader asks the controller to change who is in sync with it (KIP-497)."""
+"""AlterPartition: a leader asks the controller to change its ISR (KIP-497)."""
 
 from asyncio import Future
 from collections.abc import Iterator

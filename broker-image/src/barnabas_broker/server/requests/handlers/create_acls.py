@@ -1,4 +1,4 @@
-"""CreateAcls: rules of who may do what (Kafka's `AclApis`, `AclAuthorizer.createAcls`)."""
+"""CreateAcls (Kafka's `AclApis`, `AclAuthorizer.createAcls`)."""
 
 from asyncio import Future
 from functools import partial

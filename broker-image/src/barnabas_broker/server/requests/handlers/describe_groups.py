@@ -1,4 +1,4 @@
-"""DescribeGroups: the state of groups, their members, and who reads what."""
+"""DescribeGroups: the state of groups, their members and assignments."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""DescribeProducers: who writes to a partition, and in which transaction (KIP-664)."""
+"""DescribeProducers: the producers of a partition and their transactions (KIP-664)."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials: who has which SCRAM credentials, never what they are (KIP-554)."""
+"""DescribeUserScramCredentials: mechanisms of users, never their secrets (KIP-554)."""
 
 from collections import Counter
 from functools import partial

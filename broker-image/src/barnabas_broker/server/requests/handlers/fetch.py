@@ -62,7 +62,7 @@ FIRST_WITH_HARD_RULES: Final = 3
 """Before this version a response never exceeds its limits, even if that means no progress."""
 
 LEADERS_SINCE: Final = 16
-"""From this version on a client learns who leads a partition that is not led here (KIP-951)."""
+"""From this version on the response has the leader of a partition led elsewhere (KIP-951)."""
 
 MOVED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
@@ -416,7 +416,7 @@ def _name_leader(
     target: Target,
     data: PartitionData,
 ) -> None:
-    """Say who leads a partition, where the client has another broker or epoch for it."""
+    """Return the leader of a partition, where the client has another leader or epoch."""
     if data.error_code in MOVED and call.version >= LEADERS_SINCE:
         leader, epoch = leaders.of(TopicPartition(target.topic, target.partition))
         data.current_leader = LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)

@@ -24,7 +24,7 @@ def handle(request: JoinGroupRequest, call: RequestContext) -> Any:
 
 
 def decide(request: GroupJoin, call: RequestContext, waiter: Parked | None = None) -> Any:
-    """The response, or who waits for it: `waiter`, a Future without one."""
+    """The response, or the waiter for it: `waiter`, a Future without one."""
     if not call.allowed(AclOperation.READ, ResourceType.GROUP, request.group_id):
         return JoinGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not request.group_id:

@@ -198,7 +198,7 @@ def _fetched(
 
 
 def _hide_unstable(unstable: frozenset[TopicPartition], topic: OffsetFetchResponseTopics) -> None:
-    """Have who wants stable offsets ask again for those in open transactions (KIP-447)."""
+    """Refuse offsets in open transactions to requests of stable offsets (KIP-447)."""
     for it in topic.partitions:
         if not it.error_code and TopicPartition(topic.name, it.partition_index) in unstable:
             it.committed_offset, it.metadata = NO_OFFSET, ""

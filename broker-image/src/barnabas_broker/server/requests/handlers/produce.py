@@ -76,7 +76,7 @@ from barnabas_kafka.records.batch import (
 )
 
 LEADERS_SINCE: Final = 10
-"""From this version on a producer learns who leads a partition that is not led here (KIP-951)."""
+"""From this version on the response has the leader of a partition led elsewhere (KIP-951)."""
 
 ABORTABLE_SINCE: Final = 11
 """From this version on a producer learns that its transaction can be aborted (KIP-890)."""
@@ -107,7 +107,7 @@ class _Course:
         return found
 
     def name_leader(self, tp: TopicPartition, answer: PartitionProduceResponse) -> None:
-        """Say who leads a partition, where the answer is that this broker does not."""
+        """Return the leader of a partition that this broker does not lead."""
         moved = answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         if moved and self.call.version >= LEADERS_SINCE:
             leader, epoch = self.leaders.of(tp)

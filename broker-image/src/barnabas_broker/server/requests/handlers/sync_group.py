@@ -23,7 +23,7 @@ def handle(request: SyncGroupRequest, call: RequestContext) -> Any:
 
 
 def decide(request: GroupSync, call: RequestContext, waiter: Parked | None = None) -> Any:
-    """The response, or who waits for it: `waiter`, a Future without one."""
+    """The response, or the waiter for it: `waiter`, a Future without one."""
     code = _fault(request, call)
     if code is not None:
         return SyncGroupResponse(error_code=code)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
-from barnabas_broker.cli.client import Connection
+from barnabas_broker.cli.client import FIRST_PATIENCE_S, Connection
 from barnabas_broker.cli.errors import CommandError, InputError
 from barnabas_broker.cli.properties import TOKEN_AUTH
 from barnabas_kafka.client import (
@@ -44,10 +44,14 @@ class AdminSession:
         """CommandError where no address can be reached, InputError for a refused property."""
         config = client_config(connection)
         connection.knock()
+        self._connection = connection
+        self._reached = False
         self._admin = Admin(config)
 
     def call(self, operation: Operation[T]) -> T:
         """The result of an operation; CommandError where all of it failed."""
+        if not self._reached:
+            self._reach()
         try:
             return self._admin.call(operation)
         except ClientError as error:
@@ -67,6 +71,18 @@ class AdminSession:
     def brokers(self) -> Mapping[int, BrokerNode]:
         """The live brokers by id, in the order of their ids."""
         return dict(sorted(self.call(describe_cluster()).brokers.items()))
+
+    def _reach(self) -> None:
+        """Ask something small first: CommandError where the listener does not speak as we do.
+
+        The client retries while connections are closed, which is all that such a listener does.
+        """
+        timeout_s = min(FIRST_PATIENCE_S, self._connection.timeout_s)
+        try:
+            self._admin.call(describe_cluster(), timeout_s=timeout_s)
+        except ClientError:
+            self._connection.explain()
+        self._reached = True
 
     def __enter__(self) -> Self:
         return self

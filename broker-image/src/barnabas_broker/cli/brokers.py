@@ -23,7 +23,7 @@ from barnabas_broker.cli.admin_port import (
 )
 from barnabas_broker.cli.client import Connection, connection_options, failures
 from barnabas_broker.cli.configs import describe_resource
-from barnabas_broker.cli.errors import Attempts, CommandError, InputError
+from barnabas_broker.cli.errors import Attempts, CommandError, InputError, attempt
 from barnabas_broker.cli.output import output_option, print_json, print_table
 
 if TYPE_CHECKING:
@@ -147,12 +147,19 @@ def describe(ids: tuple[int, ...], ports: AdminPorts, output: str, connection: C
     """Show all that is known of brokers, with what they answer on their admin ports."""
     client, metadata = connection.admin()
     members = _chosen(_members(connection, client, metadata), ids)
-    urls = _urls(connection, client, members, ports.given)
-    asking = ports.client(connection)
-    rows = [member.row() | _replication_state(urls[member.id], asking) for member in members]
-    if output == "json":
-        print_json(rows)
-        return
+    with Attempts() as attempts:
+        urls = _urls(connection, client, members, ports.given, attempts)
+        asking = ports.client(connection)
+        rows = [
+            member.row() | _replication_state(urls.get(member.id), asking) for member in members
+        ]
+        if output == "json":
+            print_json(rows)
+        else:
+            _print_fields(rows)
+
+
+def _print_fields(rows: Sequence[dict[str, Any]]) -> None:
     for index, each in enumerate(rows):
         if index:
             click.echo()
@@ -244,9 +251,16 @@ def _chosen(members: dict[int, Member], ids: Sequence[int]) -> list[Member]:
 
 
 def _urls(
-    connection: Connection, client: AdminClient, members: Sequence[Member], given: Sequence[str]
+    connection: Connection,
+    client: AdminClient,
+    members: Sequence[Member],
+    given: Sequence[str],
+    attempts: Attempts | None = None,
 ) -> dict[int, str | None]:
-    """The admin port of each; None where there is none."""
+    """The admin port of each; None where there is none.
+
+    Brokers whose settings are not shown are left out, where `attempts` take the failure.
+    """
     given_urls = dict(map(_given, given))
     if strangers := given_urls.keys() - {member.id for member in members}:
         raise InputError(f"--admin {min(strangers)}: it is none of the brokers asked")
@@ -255,10 +269,11 @@ def _urls(
         if member.id in given_urls:
             urls[member.id] = given_urls[member.id]
             continue
-        rows = describe_resource(connection, client, ("brokers", str(member.id)))
-        settings = {row["name"]: row["value"] for row in rows}
-        listener, tls = settings.get(ADMIN_LISTENER), bool(settings.get(ADMIN_KEY_STORE))
-        urls[member.id] = admin_url(listener or "", member.host, tls=tls)
+        with attempt(attempts):
+            rows = describe_resource(connection, client, ("brokers", str(member.id)))
+            settings = {row["name"]: row["value"] for row in rows}
+            listener, tls = settings.get(ADMIN_LISTENER), bool(settings.get(ADMIN_KEY_STORE))
+            urls[member.id] = admin_url(listener or "", member.host, tls=tls)
     return urls
 
 

@@ -40,6 +40,7 @@ PORTS = 1 << 16
 CONTROLLER_POLL_S = 0.2
 # For the first answer; what ended the connection is known between two requests only.
 FIRST_PATIENCE_S = 1.0
+PROBE_TIMEOUT_S = 2.0
 PLAINTEXT = "PLAINTEXT"
 MECHANISMS = "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER"
 
@@ -114,6 +115,7 @@ class Connection:
                     topic=topic, timeout=min(patience_s, left_s)
                 )
             except KafkaException as error:
+                self.explain()
                 client.poll(0)  # Delivers the error callbacks, which know more than the exception.
                 refusal = self._refusal(errors)
                 if refusal or patience_s >= left_s:
@@ -123,6 +125,26 @@ class Connection:
                 patience_s *= 2
             else:
                 return found
+
+    def explain(self) -> None:
+        """Raise CommandError where a listener speaks something else than the client does.
+
+        For a client that gets no answer, and would try again for as long as it is let.
+        """
+        # Late: it is for failures.
+        from barnabas_broker.cli.listener_probe import advice, listener_at
+
+        for address, (host, port) in self._addresses().items():
+            listener = listener_at(host, port, min(PROBE_TIMEOUT_S, self.timeout_s))
+            if listener is not None and (what := advice(listener, self.properties)):
+                raise CommandError(f"{address} {what}")
+
+    def explain_error(self, error: KafkaError) -> None:
+        """The same, as the `error_cb` of a client that nothing else is asked of."""
+        from confluent_kafka import KafkaError
+
+        if error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._SSL):
+            self.explain()
 
     def _refusal(self, errors: Sequence[KafkaError]) -> KafkaError | None:
         """An error that no waiting makes better, once every address may have had one."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from barnabas_broker.cli.client import Connection, connection_options, failures
-from barnabas_broker.cli.errors import CommandError, InputError
+from barnabas_broker.cli.errors import Attempts, CommandError, InputError
 from barnabas_broker.cli.output import done, output_option, print_json, print_table, results_option
 from barnabas_broker.cli.properties import parse_assignments
 
@@ -58,12 +58,22 @@ def describe(
     names = [entity_name] if entity_name is not None else sorted(map(str, there))
     if entity_name is not None:
         check_entity(metadata, (entity_type, entity_name))
-    rows = []
-    for name in names:
-        described = describe_resource(connection, client, (entity_type, name))
-        rows += [
-            row for row in described if everything or row["source"] in OWN_SOURCES[entity_type]
-        ]
+    rows: list[dict[str, Any]] = []
+    with Attempts() as attempts:
+        for name in names:
+            with attempts.one():
+                described = describe_resource(connection, client, (entity_type, name))
+                rows += [
+                    row
+                    for row in described
+                    if everything or row["source"] in OWN_SOURCES[entity_type]
+                ]
+        if rows or not attempts.failed:
+            _show(rows, (entity_type, entity_name), output)
+
+
+def _show(rows: list[dict[str, Any]], entity: tuple[str, str | None], output: str) -> None:
+    entity_type, entity_name = entity
     if output == "json":
         print_json(rows)
     elif rows:

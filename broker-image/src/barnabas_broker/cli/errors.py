@@ -6,7 +6,7 @@ import io
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import TracebackType
 from typing import IO, Any, Final, NoReturn, Self
 
@@ -92,6 +92,11 @@ class Attempts:
     def __init__(self) -> None:
         self._failures: list[CommandError] = []
 
+    @property
+    def failed(self) -> bool:
+        """Whether one of them failed so far."""
+        return bool(self._failures)
+
     @contextmanager
     def one(self, *, forgive: int | None = None) -> Iterator[None]:
         """One operation; a failure with the protocol's error code `forgive` is none."""
@@ -115,3 +120,8 @@ class Attempts:
             for failure in others:
                 failure.show()
             raise last
+
+
+def attempt(attempts: Attempts | None) -> AbstractContextManager[None]:
+    """One operation of `attempts`; without them its failure ends the command."""
+    return nullcontext() if attempts is None else attempts.one()

@@ -21,7 +21,7 @@ from barnabas_broker.cli.output import (
     print_table,
     results_option,
 )
-from barnabas_kafka.client import LogDir, OneBroker, describe_log_dirs
+from barnabas_kafka.client import ClientError, LogDir, OneBroker, describe_log_dirs
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.messages.alter_replica_log_dirs import (
@@ -84,10 +84,25 @@ def describe(
     A future replica is one that is being moved there; its lag is what it has yet to copy, in
     offsets.
     """
+    with AdminSession(connection) as session:
+        described = session.call(describe_log_dirs(_brokers(session, broker)))
+    with Attempts() as attempts:
+        for each, error in described.errors.items():
+            with attempts.one():
+                raise _not_described(each, error)
+        if described.values:
+            _show(described.values, topics, output, all_partitions=all_partitions)
+
+
+def _show(
+    described: Mapping[int, tuple[LogDir, ...]],
+    topics: Sequence[str],
+    output: str,
+    *,
+    all_partitions: bool,
+) -> None:
     directories: list[dict[str, Any]] = []
     replicas: list[Replica] = []
-    with AdminSession(connection) as session:
-        described = _describe(session, _brokers(session, broker))
     for each, found in described.items():
         for directory in found:
             here = _replicas(each, directory)
@@ -156,8 +171,12 @@ def _describe(session: AdminSession, brokers: Sequence[int]) -> Mapping[int, tup
     """The directories of each broker; CommandError where one does not describe them."""
     found = session.call(describe_log_dirs(brokers))
     for broker, error in found.errors.items():
-        raise CommandError(f"broker {broker} does not describe its log directories: {error}")
+        raise _not_described(broker, error)
     return found.values
+
+
+def _not_described(broker: int, error: ClientError) -> CommandError:
+    return CommandError(f"broker {broker} does not describe its log directories: {error}")
 
 
 def _replicas(broker: int, directory: LogDir) -> list[Replica]:

@@ -9,7 +9,7 @@ import click
 
 from barnabas_broker.cli.client import Connection, connection_options, failures
 from barnabas_broker.cli.completion import topic_names
-from barnabas_broker.cli.errors import Attempts, InputError
+from barnabas_broker.cli.errors import Attempts, InputError, attempt
 from barnabas_broker.cli.output import (
     cell_text,
     done,
@@ -136,20 +136,30 @@ def describe(
     output: str,
     connection: Connection,
 ) -> None:
-    """Show partitions, replicas and settings of topics, of all if none is named."""
+    """Show partitions, replicas and settings of topics, of all if none is named.
+
+    What the user may not see is left out and reported: settings need DescribeConfigs on the topic.
+    """
     client, metadata = connection.admin()
-    described = describe_topics(connection, client, list(names) or sorted(metadata.topics))
-    configs = topic_configs(connection, client, [topic["name"] for topic in described])
-    for topic in described:
-        topic["configs"] = configs[topic["name"]]
-        topic["partitions"] = [
-            partition
-            for partition in topic["partitions"]
-            if (not under_replicated or len(partition["isr"]) < len(partition["replicas"]))
-            and (not unavailable or partition["leader"] is None)
-        ]
-    if under_replicated or unavailable:
-        described = [topic for topic in described if topic["partitions"]]
+    with Attempts() as attempts:
+        there = list(names) or sorted(metadata.topics)
+        described = describe_topics(connection, client, there, attempts)
+        shown = [topic["name"] for topic in described]
+        configs = topic_configs(connection, client, shown, attempts)
+        for topic in described:
+            topic["configs"] = configs.get(topic["name"])
+            topic["partitions"] = [
+                partition
+                for partition in topic["partitions"]
+                if (not under_replicated or len(partition["isr"]) < len(partition["replicas"]))
+                and (not unavailable or partition["leader"] is None)
+            ]
+        if under_replicated or unavailable:
+            described = [topic for topic in described if topic["partitions"]]
+        _show(described, output)
+
+
+def _show(described: Sequence[dict[str, Any]], output: str) -> None:
     if output == "json":
         print_json(described)
         return
@@ -230,9 +240,15 @@ def delete(names: tuple[str, ...], if_exists: bool, connection: Connection) -> N
 
 
 def describe_topics(
-    connection: Connection, client: AdminClient, names: Sequence[str]
+    connection: Connection,
+    client: AdminClient,
+    names: Sequence[str],
+    attempts: Attempts | None = None,
 ) -> list[dict[str, Any]]:
-    """Topics as plain values; `CommandError` naming the first that is not there."""
+    """Topics as plain values, without those that `attempts` has the failure of.
+
+    Without `attempts`: `CommandError` naming the first that is not there.
+    """
     from confluent_kafka import TopicCollection
 
     if not names:
@@ -241,10 +257,11 @@ def describe_topics(
         futures = client.describe_topics(
             TopicCollection(list(names)), request_timeout=connection.timeout_s
         )
-    return [
-        _as_values(connection.wait(f"cannot describe topic {name}", future))
-        for name, future in futures.items()
-    ]
+    described = []
+    for name, future in futures.items():
+        with attempt(attempts):
+            described.append(_as_values(connection.wait(f"cannot describe topic {name}", future)))
+    return described
 
 
 def _as_values(topic: TopicDescription) -> dict[str, Any]:
@@ -265,9 +282,12 @@ def _as_values(topic: TopicDescription) -> dict[str, Any]:
 
 
 def topic_configs(
-    connection: Connection, client: AdminClient, names: Sequence[str]
+    connection: Connection,
+    client: AdminClient,
+    names: Sequence[str],
+    attempts: Attempts | None = None,
 ) -> dict[str, dict[str, str | None]]:
-    """The settings each topic has of its own."""
+    """The settings each topic has of its own; as `describe_topics` where they are not shown."""
     from confluent_kafka.admin import ConfigResource, ConfigSource, ResourceType
 
     if not names:
@@ -277,12 +297,13 @@ def topic_configs(
         futures = client.describe_configs(resources, request_timeout=connection.timeout_s)
     configs = {}
     for resource, future in futures.items():
-        entries = connection.wait(f"cannot describe the settings of {resource.name}", future)
-        configs[resource.name] = {
-            entry.name: entry.value
-            for entry in entries.values()
-            if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-        }
+        with attempt(attempts):
+            entries = connection.wait(f"cannot describe the settings of {resource.name}", future)
+            configs[resource.name] = {
+                entry.name: entry.value
+                for entry in entries.values()
+                if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+            }
     return configs
 
 
@@ -292,7 +313,9 @@ def _headline(topic: dict[str, Any]) -> str:
     parts = [f"topic {topic['name']}", f"id {topic['id']}", f"partitions {len(partitions)}"]
     if partitions:
         parts.append(f"replicas {max(len(partition['replicas']) for partition in partitions)}")
-    if topic["configs"]:
+    if topic["configs"] is None:
+        parts.append("settings unknown")
+    elif topic["configs"]:
         pairs = (f"{name}={value}" for name, value in sorted(topic["configs"].items()))
         parts.append(f"settings {cell_text(list(pairs))}")
     return "  ".join(parts)

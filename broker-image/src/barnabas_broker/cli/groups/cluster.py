@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas_broker.cli.admin import AdminSession, call
 from barnabas_broker.cli.client import Connection
-from barnabas_broker.cli.errors import CommandError
+from barnabas_broker.cli.errors import Attempts, CommandError, attempt
 from barnabas_broker.cli.groups.assignors import Subscriber
 from barnabas_broker.cli.groups.strategies import Partition
 from barnabas_broker.cli.offsets import LATEST, list_offsets
@@ -161,15 +161,22 @@ class Groups:
                 raise CommandError(f"{each[0]}-{each[1]}: {error.message}") from None
         return found
 
-    def ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        """Where partitions end; without those that are gone, or that have no leader."""
+    def ends(
+        self, partitions: Iterable[Partition], attempts: Attempts | None = None
+    ) -> dict[Partition, int]:
+        """Where partitions end; without those that are gone, or that have no leader.
+
+        Other failures are of `attempts`; without them the first is raised.
+        """
         found: dict[Partition, int] = {}
         for each, future in list_offsets(self.connection, self.client, list(partitions), LATEST):
-            try:
-                found[each] = self.connection.answer(future).offset
-            except CommandError as error:
-                if error.code not in UNKNOWN_OFFSETS:
-                    raise
+            with attempt(attempts):
+                try:
+                    found[each] = self.connection.answer(future).offset
+                except CommandError as error:
+                    if error.code not in UNKNOWN_OFFSETS:
+                        text = f"cannot look up the end of {each[0]}-{each[1]}: {error.message}"
+                        raise CommandError(text, code=error.code) from None
         return found
 
     def delete(self, group: str) -> None:

@@ -76,7 +76,8 @@ def describe(
                     if found is None:
                         raise CommandError(f"there is no group {name}")
                     _warn(found)
-                    rows += _rows(cluster, found, view, verbose=verbose or output == "json")
+                    detailed = verbose or output == "json"
+                    rows += _rows(cluster, found, view, attempts, verbose=detailed)
     finally:
         if output == "json":
             print_json(rows)
@@ -91,15 +92,17 @@ def _warn(group: Described) -> None:
         click.echo(f"Note: group {printable(group.name)} is rebalancing", err=True)
 
 
-def _rows(cluster: Groups, group: Described, view: str, *, verbose: bool) -> list[dict[str, Any]]:
+def _rows(
+    cluster: Groups, group: Described, view: str, attempts: Attempts, *, verbose: bool
+) -> list[dict[str, Any]]:
     if view == "members":
         return _member_rows(group, verbose=verbose)
-    return [_state_row(group)] if view == "state" else _offset_rows(cluster, group)
+    return [_state_row(group)] if view == "state" else _offset_rows(cluster, group, attempts)
 
 
-def _offset_rows(cluster: Groups, group: Described) -> list[dict[str, Any]]:
+def _offset_rows(cluster: Groups, group: Described, attempts: Attempts) -> list[dict[str, Any]]:
     committed = cluster.committed(group.name)
-    ends = cluster.ends(concerned(group, committed))
+    ends = cluster.ends(concerned(group, committed), attempts)
     return [
         {
             "group": group.name,

@@ -124,6 +124,7 @@ def _consumer(connection: Connection, options: dict[str, Any]) -> Consumer:
         "auto.offset.reset": "earliest" if options["from_beginning"] else "latest",
         "isolation.level": options["isolation_level"],
         "allow.auto.create.topics": True,
+        "error_cb": connection.explain_error,
     }
     if not group:
         config["enable.auto.commit"] = False

@@ -50,7 +50,8 @@ def main(topic: str, connection: Connection, **options: Any) -> None:
     with failures("the client configuration is refused", InputError):
         from confluent_kafka import Consumer
 
-        consumer = Consumer(connection.config(properties))
+        config = connection.config({**properties, "error_cb": connection.explain_error})
+        consumer = Consumer(config)
     reading = _Reading(
         consumer,
         options["max_messages"],

@@ -201,6 +201,7 @@ def open_consumer(connection: Connection, properties: Mapping[str, Any]) -> Cons
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
         "check.crcs": False,
+        "error_cb": connection.explain_error,
         **properties,
     }
     with failures("the client configuration is refused", InputError):

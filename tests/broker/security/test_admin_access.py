@@ -9,6 +9,8 @@ import ssl
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.error import HTTPError, URLError
@@ -16,6 +18,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from barnabas_broker.security import resumed_sessions
 from barnabas_broker.security.admin_access import AdminAccess
 from barnabas_broker.security.stores import StoreError
 from barnabas_broker.server.metrics import http_thread
@@ -138,26 +141,48 @@ def test_a_session_does_not_outlive_its_certificate_at_the_port(
     """TLS 1.2 resumes a session by its id without verifying the client's certificate again."""
     context = trusting(tmp_path, "operator.pem")
     context.maximum_version = ssl.TLSVersion.TLSv1_2
-    assert secured.admin is not None
-    address = urlsplit(secured.admin.url)
-    place = str(address.hostname), address.port or 0
-
-    def connected(session: ssl.SSLSession | None = None) -> ssl.SSLSocket:
-        plain = socket.create_connection(place, seconds(ANSWER))
-        return context.wrap_socket(plain, server_hostname=place[0], session=session)
+    connected = partial(connection, secured, context)
 
     def answer(tls: ssl.SSLSocket) -> bytes:
         assert tls.session_reused
         tls.sendall(b"GET /in-sync HTTP/1.0\r\n\r\n")
         return tls.recv(100).split()[1]
 
-    with connected() as first:
+    with connected(None) as first:
         with connected(first.session) as again:
             assert answer(again) == b"200"
         later_s = time.time() + dt.timedelta(days=DAYS).total_seconds()
         monkeypatch.setattr(http_thread, "time", SimpleNamespace(time=lambda: later_s))
         with connected(first.session) as late:
             assert answer(late) == b"401"
+
+
+def connection(
+    node: BrokerServer, context: ssl.SSLContext, session: ssl.SSLSession | None
+) -> ssl.SSLSocket:
+    """A connection to the port, of an earlier session if there is one."""
+    assert node.admin is not None
+    address = urlsplit(node.admin.url)
+    host, port = str(address.hostname), address.port or 0
+    plain = socket.create_connection((host, port), seconds(ANSWER))
+    return context.wrap_socket(plain, server_hostname=host, session=session)
+
+
+def test_tls_sessions_that_are_kept_are_bounded_at_the_port(
+    secured: BrokerServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As at a listener: the port has another context then."""
+    context = trusting(tmp_path, "operator.pem")
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    assert secured.admin is not None
+    access = secured.admin.server._access
+    before = access.context
+    monkeypatch.setattr(resumed_sessions, "SESSIONS_MAX", 3)
+    with ExitStack() as stack:
+        for _ in range(4):
+            stack.enter_context(connection(secured, context, None))
+        wait_for("another context", lambda: access.context is not before)
+    assert status(secured, context) == 200
 
 
 def test_old_versions_and_plain_text(secured: BrokerServer, tmp_path: Path) -> None:

@@ -11,11 +11,13 @@ import hmac
 import logging
 import ssl
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from barnabas_broker.security.listener_tls import FileState, file_state
+from barnabas_broker.security.resumed_sessions import keeps_many
 from barnabas_broker.security.stores import Store, StoreError, load_identity, load_trust
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
@@ -94,6 +96,9 @@ class AdminAccess:
         """Read the files again where one has changed; blocks. A file that is wrong is logged."""
         files = self._watched()
         if files == self._files:
+            if self.context is not None and keeps_many(self.context):
+                with suppress(StoreError):  # Logged when they changed.
+                    self._read = self._read_all()
             return
         self._files = files
         try:

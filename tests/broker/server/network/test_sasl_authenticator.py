@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import pytest
 
+from barnabas_broker.security import resumed_sessions
 from barnabas_broker.security.sasl_settings import PLAIN_MODULE
 from barnabas_broker.server.network import listener_security
 from barnabas_broker.server.network.listener import TLS_HANDSHAKE_TIMEOUT_S
@@ -490,6 +491,23 @@ def test_a_session_does_not_outlive_its_certificate(
             resume(late)
             assert late.closed_by_broker()
         assert failed_authentications(node) == failures + 1
+
+
+def test_tls_sessions_that_are_kept_are_bounded(
+    node: BrokerServer, certificates: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session with its certificate takes 10 KiB for two hours, and is resumed by few clients."""
+    context = tls_client(certificates, key="alice.pem")
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    security = next(each for each in node.listeners if each.name == "TLS").security
+    assert security is not None
+    before = security.context
+    monkeypatch.setattr(resumed_sessions, "SESSIONS_MAX", 3)
+    with ExitStack() as stack:
+        wires = [stack.enter_context(tls_connect(node, context)) for _ in range(4)]
+        wait_for("another context", lambda: security.context is not before)
+        wires.append(stack.enter_context(tls_connect(node, context)))
+        assert all(wire.ask(MetadataRequest(topics=None), 9).brokers for wire in wires)
 
 
 def test_plaintext_on_a_tls_listener(node: BrokerServer) -> None:

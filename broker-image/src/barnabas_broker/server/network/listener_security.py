@@ -7,6 +7,7 @@ import secrets
 import ssl
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -24,7 +25,7 @@ from barnabas_broker.security.listener_tls import (
 )
 from barnabas_broker.security.oauthbearer import Validate
 from barnabas_broker.security.principals import ANONYMOUS, Principal
-from barnabas_broker.security.resumed_sessions import outlives_certificate
+from barnabas_broker.security.resumed_sessions import keeps_many, outlives_certificate
 from barnabas_broker.security.sasl_settings import listener_sasl
 from barnabas_broker.security.scram import (
     ScramCredential,
@@ -134,6 +135,9 @@ class ListenerSecurity:
         files = self._watched(settings)
         changed = self._settings is not settings
         if not changed and files == self._files:
+            if self.tls is not None and keeps_many(self.tls.context):
+                with suppress(SettingError, StoreError):  # Logged when they changed.
+                    self.tls = listener_tls(settings, self._name)
             return
         self._settings, self._files = settings, files
         try:

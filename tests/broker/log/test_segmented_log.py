@@ -8,8 +8,10 @@ from uuid import UUID
 import pytest
 
 from barnabas_broker.log.config import LogConfig
+from barnabas_broker.log.health import Finding
 from barnabas_broker.log.partition_log import PartitionLog, StorageError
 from barnabas_kafka.errors import ErrorCode, KafkaError
+from tests.broker.log.disk import Disk, using
 from tests.broker.log.samples import (
     NOW,
     SMALL,
@@ -93,6 +95,40 @@ def test_a_gap_that_no_segment_spans_is_copied(
     assert (log.log_end_offset, read_all(log)) == (far + 3, held)
     log.truncate_to(far + 1, now_ms=NOW)
     assert read_all(log) == held[:-2]
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize(
+    ("call", "path"),
+    [
+        ("pwrite", ".snapshot.tmp"),
+        ("open", "1.log"),
+        ("open", "1.index"),
+        ("open", "1.timeindex"),
+        ("ftruncate", "1.timeindex"),
+    ],
+)
+def test_a_roll_that_fails_takes_nothing_from_what_follows(
+    tmp_path: Path, call: str, path: str, clean: bool
+) -> None:
+    """When there is room again the old segment goes on, and a start finds all of it."""
+    with using(Disk(tmp_path)) as disk:
+        log = open_log(tmp_path)
+        append(log, batch_of(producer=(7, 0, 0)))
+        disk.fail(call, errno.ENOSPC, path=path, times=1)
+        with pytest.raises(StorageError):
+            log.roll(NOW)
+        log.health.found(Finding.ROOM, "")
+        append(log, batch_of(producer=(7, 0, 1)))
+        assert bases(log) == [0]
+        if clean:
+            log.close(now_ms=NOW)
+    log = open_log(tmp_path, clean=clean)
+    log.advance_high_watermark(log.log_end_offset)
+    assert (bases(log), read_all(log)) == ([0], [0, 1])
+    log.roll(NOW)
+    assert append(log, batch_of(producer=(7, 0, 2))) == 2
+    assert (bases(log), log.log_end_offset) == ([0, 2], 3)
 
 
 def test_a_rolled_segment_looks_like_kafkas(tmp_path: Path) -> None:

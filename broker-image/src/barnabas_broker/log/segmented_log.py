@@ -22,6 +22,7 @@ from barnabas_broker.log.files import (
     make_partition_directory,
     read_file,
     remove_file,
+    remove_files,
     replace_file,
     sync_directory,
 )
@@ -32,7 +33,9 @@ from barnabas_broker.log.names import (
     DELETED,
     LEADER_EPOCH_CHECKPOINT,
     PARTITION_METADATA,
+    SEGMENT_SUFFIXES,
     SWAP,
+    segment_file,
 )
 from barnabas_broker.log.recovery_progress import DirectoryProgress
 from barnabas_broker.log.segment import Segment, rename_segment_files
@@ -246,8 +249,8 @@ class SegmentedLog:
                 active.times.create()
                 return active
             active.seal()
-            segment = Segment.create(self.directory, base, self.config, now_ms)
             self._take_snapshot()
+            segment = self._new_segment(base, now_ms)
         except OSError as error:
             self._fail(error)
         self.segments.append(segment)
@@ -259,6 +262,18 @@ class SegmentedLog:
         self._unflushed.directory_changed = self._unflushed.rolled = True
         self._write_tallies()
         return segment
+
+    def _new_segment(self, base: int, now_ms: int) -> Segment:
+        """A segment with all its files, or none of them. Raises OSError.
+
+        When there is room again the active segment may go on beyond `base`: a file that begins
+        there would have the next start take for torn what was acknowledged meanwhile.
+        """
+        try:
+            return Segment.create(self.directory, base, self.config, now_ms)
+        except OSError:
+            remove_files(segment_file(self.directory, base, kind) for kind in SEGMENT_SUFFIXES)
+            raise
 
     def roll_at(self, offset: int, now_ms: int) -> None:
         """Have the log end at an offset beyond its end, and start a segment there.

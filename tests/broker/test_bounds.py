@@ -322,15 +322,15 @@ def audited() -> int:
 
 def addresses() -> int:
     """Addresses that connect, and come back."""
-    admission = ConnectionQuotas(ConnectionLimits(MAX, MAX, {}, {}, 0, {}, frozenset()))
+    quotas = ConnectionQuotas(ConnectionLimits(MAX, MAX, {}, {}, 0, {}, frozenset()))
     for number in range(10 * TRIED):
         address = f"10.0.0.{number}"
-        if admission.has_room("L") and not admission.refuses(address):
-            admission.came("L", address, 0.0)
+        if quotas.has_room("L") and not quotas.refuses(address):
+            quotas.opened("L", address, 0.0)
         if number % 3 == 0:
-            left = next(iter(admission.of_address))
-            admission.went("L", left)
-    return len(admission.of_address)
+            left = next(iter(quotas.of_address))
+            quotas.closed("L", left)
+    return len(quotas.of_address)
 
 
 def throttled_connections() -> int:

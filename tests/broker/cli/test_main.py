@@ -155,7 +155,7 @@ NAMESPACE = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-
         "click",
         "barnabas_broker.cli.broker",
         f"{SERVER}.node.lifecycle",
-        f"{SERVER}.node.broker_server:BrokerServer._lead",
+        f"{SERVER}.node.broker_server:BrokerServer._register",
     ],
 )
 def test_as_the_first_process_of_a_container(tmp_path: Path, point: str) -> None:

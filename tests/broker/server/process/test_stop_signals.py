@@ -52,15 +52,15 @@ WHILE_LOADING = [
 WHILE_OPENING = [
     f"{SERVER}.node.broker_server:BrokerServer.start",
     "barnabas_broker.log.directories:LogDirectories.take",
-    f"{SERVER}.node.broker_server:_govern",
+    f"{SERVER}.node.broker_server:_open_coordination",
     f"{SERVER}.control.coordination:Coordination.open",
     "barnabas_broker.log.directories:LogDirectories.load",
     f"{SERVER}.node.broker_server:_started_uncleanly",
     f"{SERVER}.node.broker_server:BrokerServer._assemble",
-    f"{SERVER}.node.broker_server:BrokerServer._bind",
+    f"{SERVER}.network.socket_server:SocketServer.bind",
     "barnabas_broker.controller.controller:Controller.register",
     f"{SERVER}.node.broker_server:BrokerServer._begin_background_tasks",
-    f"{SERVER}.node.broker_server:BrokerServer._serve",
+    f"{SERVER}.network.socket_server:SocketServer.serve",
     f"{SERVER}.node.lifecycle:_write_ready_file",
 ]
 ON_ZOOKEEPER = [
@@ -145,7 +145,7 @@ def test_repeated_sigterms_are_ignored_until_the_process_ends(tmp_path: Path) ->
         sys.executable,
         "-c",
         script,
-        f"{SERVER}.node.broker_server:BrokerServer._serve",
+        f"{SERVER}.network.socket_server:SocketServer.serve",
         "broker",
         "start",
     ]

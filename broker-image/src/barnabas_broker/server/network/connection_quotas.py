@@ -85,7 +85,7 @@ class ConnectionQuotas:
         limit = self.limits.of_named_address.get(address, self.limits.of_address)
         return self.of_address[address] >= limit
 
-    def came(self, listener: str, address: str, now: float) -> None:
+    def opened(self, listener: str, address: str, now: float) -> None:
         """A connection was accepted."""
         self.total += 1
         self.of_address[address] += 1
@@ -96,7 +96,7 @@ class ConnectionQuotas:
         if rate is not None:
             self._rate_of(listener).count(rate, now)
 
-    def went(self, listener: str, address: str) -> None:
+    def closed(self, listener: str, address: str) -> None:
         """An accepted connection ended."""
         self.total -= 1
         self.of_listener[listener] -= 1

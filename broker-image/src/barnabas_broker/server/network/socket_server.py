@@ -148,12 +148,12 @@ class SocketServer:
                 address,
             )
             return False
-        self.quotas.came(listener, address, now)
+        self.quotas.opened(listener, address, now)
         return True
 
     def closed(self, listener: str, host: str) -> None:
         """A counted connection has ended."""
-        self.quotas.went(listener, plain_address(host))
+        self.quotas.closed(listener, plain_address(host))
         self._make_room()
 
     def cannot_accept(self, listener: str, error: OSError, now: float) -> None:

@@ -125,10 +125,10 @@ class BrokerServer:
         self._recovery = RecoveryProgress(time.monotonic)
         self.broker: BrokerServices
         self.replication: Replication
-        self._in_sync_writes: IsrWrites | None = None
+        self._isr_writes: IsrWrites | None = None
         self.socket_server: SocketServer
         self._log_dir_events: LogDirEvents
-        self._disks_lost: asyncio.Future[LogDirectoryError]
+        self._log_dirs_failed: asyncio.Future[LogDirectoryError]
 
     @property
     def listeners(self) -> Sequence[Listener]:
@@ -154,7 +154,7 @@ class BrokerServer:
         self._stops.push_async_callback(self._close_logs, logs)
         now_ms = clock_ms()
         store, governed, broker_id = await asyncio.to_thread(
-            _govern, self._given, coordination, logs
+            _open_coordination, self._given, coordination, logs
         )
         announce(governed.settings, governed.image, broker_id)
         logs.claim(broker_id=broker_id, cluster_id=governed.image.cluster_id)
@@ -174,7 +174,7 @@ class BrokerServer:
         self.socket_server = SocketServer(governed.settings, monotonic_ms=monotonic_ms)
         self._stops.push_async_callback(self.socket_server.close)
         self.socket_server.bind(lambda: self.broker)
-        await self._lead(store, shared=coordination.shared, now_ms=now_ms)
+        await self._register(store, shared=coordination.shared, now_ms=now_ms)
         is_active = partial(controller.run, lambda governed: governed.is_active)
         self._security.start(is_controller=is_active, shared=coordination.shared)
         await self._begin_background_tasks()
@@ -263,7 +263,7 @@ class BrokerServer:
             id=broker_id,
             logs=logs,
             controller=controller,
-            link=self._link(controller),
+            link=self._controller_client(controller),
             replicas=replicas,
             groups=groups,
             mover=LogMover(
@@ -292,7 +292,7 @@ class BrokerServer:
             security=self._security,
         )
 
-    def _link(self, controller: ControllerThread) -> ControllerClient:
+    def _controller_client(self, controller: ControllerThread) -> ControllerClient:
         link = ControllerClient(
             self.replication.control_peers("to-controller"), lambda: controller.image
         )
@@ -319,10 +319,8 @@ class BrokerServer:
         )
         self._stops.push_async_callback(self.replication.stop)
         if controller.shared and not asks_controller(controller.settings):
-            self._in_sync_writes = IsrWrites(
-                controller, monotonic_ms=monotonic_ms, clock_ms=clock_ms
-            )
-            self.replication.alter_partition = self._in_sync_writes.alter
+            self._isr_writes = IsrWrites(controller, monotonic_ms=monotonic_ms, clock_ms=clock_ms)
+            self.replication.alter_partition = self._isr_writes.alter
         return ReplicaManager(
             broker_id,
             logs,
@@ -349,16 +347,16 @@ class BrokerServer:
             broker.logs, settings=lambda: controller.settings, clock_ms=clock_ms
         )
         self.replication.start(broker.replicas)
-        if self._in_sync_writes is not None:
-            self._in_sync_writes.start()
-            self._stops.push_async_callback(self._in_sync_writes.stop)
+        if self._isr_writes is not None:
+            self._isr_writes.start()
+            self._stops.push_async_callback(self._isr_writes.stop)
         for part in (self._background, self.cleaner, broker.mover):
             part.start()
             self._stops.push_async_callback(part.stop)
 
-    async def doomed(self) -> LogDirectoryError:
+    async def log_dirs_failed(self) -> LogDirectoryError:
         """Wait until this broker may not go on, for it has no disk left; returns why."""
-        return await asyncio.shield(self._disks_lost)
+        return await asyncio.shield(self._log_dirs_failed)
 
     async def hand_over(self) -> None:
         """Before a stop: have others lead what this broker leads, where there are others."""
@@ -395,7 +393,7 @@ class BrokerServer:
             await asyncio.to_thread(self._coordination.close)
         await stopping
 
-    async def _lead(self, store: CoordinationStore, *, shared: bool, now_ms: int) -> None:
+    async def _register(self, store: CoordinationStore, *, shared: bool, now_ms: int) -> None:
         """Register, take leadership, and account for everything that lies on disk."""
         broker, controller = self.broker, self.broker.controller
         ports = {listener.name: listener.port for listener in self.listeners}
@@ -407,7 +405,7 @@ class BrokerServer:
             unclean=self._unclean,
         )
         broker.logs.doubts.ended = self._register_trusted
-        broker.replicas.applied_late = self._take_image_again
+        broker.replicas.applied_late = self._apply_metadata_again
         await controller.run(lambda governed: governed.register(registration, now_ms=now_ms))
         found = broker.logs.logs
         self._log_dir_events = LogDirEvents(controller, broker.replicas, clock_ms)
@@ -416,7 +414,7 @@ class BrokerServer:
             _log_strays(found, await controller.run(lambda governed: governed.stored))
             channels = self._channels(controller)
             self._stops.push_async_callback(channels.close)
-            controller.attach(self._take_image, channels.take)
+            controller.attach(self._apply_metadata, channels.take)
             # The elected controller sends which partitions it holds, and their leaders.
             await controller.run(lambda governed: governed.contest(now_ms=clock_ms()))
             store.subscribe(partial(self._on_znode_change, controller))
@@ -433,8 +431,8 @@ class BrokerServer:
         for tp in [tp for tp in found if tp.topic in deleting]:
             broker.logs.delete(tp, now_ms)
         await controller.run(lambda governed: governed.finish_deletions(now_ms=now_ms))
-        self._take_image(MetadataImage(cluster_id=""), controller.image)
-        controller.attach(self._take_image)
+        self._apply_metadata(MetadataImage(cluster_id=""), controller.image)
+        controller.attach(self._apply_metadata)
 
     def _on_znode_change(self, controller: ControllerThread, path: str | None) -> None:
         """Another broker wrote to a znode, None for any; called from any thread."""
@@ -484,7 +482,7 @@ class BrokerServer:
             own=replicas,
         )
 
-    def _take_image(self, old: MetadataImage, new: MetadataImage) -> dict[str, KafkaError]:
+    def _apply_metadata(self, old: MetadataImage, new: MetadataImage) -> dict[str, KafkaError]:
         """Do what an image says: first the replicas, then the coordinators that live in some."""
         broker = self.broker
         failures = broker.replicas.on_image(old, new)
@@ -498,22 +496,22 @@ class BrokerServer:
         call_isolated(steps, "Applying metadata", "this broker")
         return failures
 
-    def _take_image_again(self) -> None:
+    def _apply_metadata_again(self) -> None:
         """Have coordinators live in replicas that did later what the image says."""
         image = self.broker.controller.image
-        self._take_image(image, image)
+        self._apply_metadata(image, image)
 
     def _register_trusted(self) -> None:
         """No log may be truncated any more: update this broker's registration."""
         log.info("All replicas are leaders or in sync")
         with contextlib.suppress(RuntimeError):  # The broker is stopping.
             done = self.broker.controller.run(lambda governed: governed.trust(now_ms=clock_ms()))
-            done.add_done_callback(_note_failure)
+            done.add_done_callback(_log_failed_registration)
 
     def _watch(self, logs: LogDirectories) -> None:
         """Watch log directories fill up, fail and recover; errors occur in any thread."""
         loop = asyncio.get_running_loop()
-        self._disks_lost = loop.create_future()
+        self._log_dirs_failed = loop.create_future()
 
         def on_health(health: DirectoryHealth) -> None:
             with contextlib.suppress(RuntimeError):  # The loop has ended.
@@ -528,8 +526,8 @@ class BrokerServer:
         if health.state is Health.FULL and self._background is not None:
             self._background.retain_soon()
         lost = self.broker.logs.all_offline
-        if lost is not None and not self._disks_lost.done():
-            self._disks_lost.set_result(LogDirectoryError(lost))
+        if lost is not None and not self._log_dirs_failed.done():
+            self._log_dirs_failed.set_result(LogDirectoryError(lost))
 
     def _dispatcher(self) -> Dispatcher:
         return Dispatcher(
@@ -583,7 +581,7 @@ class BrokerServer:
             self._background.flush_soon(partition_log)
 
 
-def _govern(
+def _open_coordination(
     settings: BrokerSettings, coordination: Coordination, logs: LogDirectories
 ) -> tuple[CoordinationStore, Controller, int]:
     """Open the coordination data and take one's place there; blocks."""
@@ -599,7 +597,7 @@ def _govern(
     return store, controller, broker_id
 
 
-def _note_failure(registered: "asyncio.Future[None]") -> None:
+def _log_failed_registration(registered: "asyncio.Future[None]") -> None:
     if not registered.cancelled() and (error := registered.exception()) is not None:
         log.warning("Registration not updated yet, all replicas are in sync: %s", error)
 

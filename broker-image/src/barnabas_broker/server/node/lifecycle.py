@@ -125,10 +125,10 @@ async def _run(
             except OSError as error:
                 reason = f"cannot write {ready_file}: {error.strerror}"
                 raise StartupError(reason) from error
-        doomed = asyncio.ensure_future(node.doomed())
-        await asyncio.wait({stopping, doomed}, return_when=asyncio.FIRST_COMPLETED)
+        failed = asyncio.ensure_future(node.log_dirs_failed())
+        await asyncio.wait({stopping, failed}, return_when=asyncio.FIRST_COMPLETED)
         log.info("Shutting down")
-        if not doomed.done():
+        if not failed.done():
             await node.hand_over()
     finally:
         stopping.cancel()
@@ -136,10 +136,10 @@ async def _run(
             await node.stop()
         finally:
             stop_signals.ignore()
-    if doomed.done():
-        return doomed.result()
+    if failed.done():
+        return failed.result()
     log.info("Shut down cleanly")
-    doomed.cancel()
+    failed.cancel()
     return None
 
 

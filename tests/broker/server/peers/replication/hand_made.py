@@ -166,7 +166,7 @@ class HandMade:
             node = member.node
             old = node.broker.controller.image
             node.broker.controller.image = image
-            assert not node._take_image(old, image)
+            assert not node._apply_metadata(old, image)
 
         member.do(take)
 

@@ -1,5 +1,6 @@
 """`barnabas brokers` against one broker; tests/cluster asks several."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -70,6 +71,26 @@ def test_caught_up(node: BrokerServer) -> None:
     """All brokers are asked where none is named."""
     told = brokers(node, "caught-up", admin(node), "--wait", "1")
     assert told.stdout.split() == ["broker", "percent", "replicas", "behind", "0", "100.0", "3"]
+
+
+def test_a_local_cluster_shows_where_its_admin_ports_are(
+    node: BrokerServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the ready files of its brokers: the system chose the ports, so no setting names them."""
+    assert node.admin is not None
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    directory = tmp_path / "barnabas" / "quick"
+    ready = json.dumps({"broker_id": 0, "admin": node.admin.url})
+    for broker, text in (("0", ready), ("1", "{}")):
+        (directory / f"broker-{broker}").mkdir(parents=True)
+        (directory / f"broker-{broker}" / "ready.json").write_text(text)
+    (directory / "cluster.json").write_text("{}")
+    servers = f"bootstrap.servers=127.0.0.1:{port_of(node)}"
+    (directory / "client.properties").write_text(servers)
+    (row,) = run_command("brokers", "caught-up", "--local", "quick", "--output", "json").json()
+    assert (row["broker"], row["inSync"]) == (0, True)
+    told = run_command("brokers", "safe-to-restart", "0", "--local", "quick")
+    assert told.stdout == "Broker 0 may be restarted.\n"
 
 
 def test_a_failed_check_is_never_a_yes(node: BrokerServer) -> None:

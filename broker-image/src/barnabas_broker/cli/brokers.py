@@ -45,7 +45,8 @@ class AdminPorts:
 
     def client(self, connection: Connection) -> AdminPortClient:
         """What is shown to each."""
-        token_file = self.token_file or connection.admin_token
+        local = connection.local
+        token_file = self.token_file or (local.admin_token if local else None)
         return admin_client(connection.timeout_s, connection.properties, token_file)
 
 
@@ -264,10 +265,11 @@ def _urls(
     given_urls = dict(map(_given, given))
     if strangers := given_urls.keys() - {member.id for member in members}:
         raise InputError(f"--admin {min(strangers)}: it is none of the brokers asked")
+    known = given_urls if connection.local is None else connection.local.admin_urls() | given_urls
     urls: dict[int, str | None] = {}
     for member in members:
-        if member.id in given_urls:
-            urls[member.id] = given_urls[member.id]
+        if member.id in known:
+            urls[member.id] = known[member.id]
             continue
         with attempt(attempts):
             rows = describe_resource(connection, client, ("brokers", str(member.id)))

@@ -57,8 +57,8 @@ class Connection:
     properties: Mapping[str, str] = field(default_factory=dict)
     remedy: str = ""
     """What to do where no broker can be reached, if more than the address is known of it."""
-    admin_token: Path | None = None
-    """The file with the token of admin ports, of a local cluster."""
+    local: LocalClient | None = None
+    """The cluster of `barnabas local` that it was taken from."""
 
     def config(self, extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The client configuration; what the user gave wins over `extra`.
@@ -344,7 +344,7 @@ def chosen_connection(
         timeout_s,
         properties,
         remedy=_remedy(client, guessed=by_default and chosen is None),
-        admin_token=client.admin_token if client else None,
+        local=client,
     )
 
 

@@ -7,7 +7,9 @@ pki/admin-token where admin ports ask for one.
 
 from __future__ import annotations
 
+import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -27,6 +29,17 @@ class LocalClient:
     cluster: str
     properties: Path
     admin_token: Path | None
+    directory: Path
+
+    def admin_urls(self) -> dict[int, str]:
+        """Where the admin port of each running broker is, by broker id: the system chose it."""
+        found: dict[int, str] = {}
+        for ready in self.directory.glob("broker-*/ready.json"):
+            # A broker that ends just now takes its file along.
+            with suppress(OSError, ValueError, KeyError):
+                document = json.loads(ready.read_text())
+                found[document["broker_id"]] = document["admin"]
+        return found
 
 
 def state_home() -> Path:
@@ -63,7 +76,7 @@ def find(given: str) -> LocalClient:
         text = f"{OPTION} {given}: there is no {properties}"
         raise InputError(f"{text}; `barnabas local up FILE` writes it")
     token = directory / "pki" / "admin-token"
-    return LocalClient(cluster, properties, token if token.exists() else None)
+    return LocalClient(cluster, properties, token if token.exists() else None, directory)
 
 
 def _root() -> Path:

@@ -11,7 +11,7 @@ import pytest
 from barnabas_kafka.certificates import create_authority
 from barnabas_operator.kube import KubeError
 from tests.operator import examples
-from tests.operator.reconcile.test_certificates import START, secure
+from tests.operator.reconcile.test_certificates import START, given, secure
 
 
 def of_another_namespace(**spec: Any) -> dict[str, Any]:
@@ -67,3 +67,24 @@ def test_users_of_other_namespaces_hold_no_authority_up(allowed: list[str]) -> N
     passes.run()
     passes.run(timedelta(hours=1))
     assert passes.issuer() != first
+
+
+def test_given_authorities_that_have_expired_issue_nothing_and_end_no_pass() -> None:
+    """Brokers keep what they have, and who needs a certificate is told why there is none."""
+    pair = create_authority("corporate", now=START, days=30)
+    source = {"secretName": "own"}
+    passes = secure(certificates={"clusterCa": source, "clientsCa": source})
+    passes.kube.put(given(pair, "tls.crt", "tls.key"))
+    for _ in range(4):
+        passes.run()
+        passes.kube.settle()
+    passes.now += timedelta(days=31)
+    name = "quickstart-broker-tls"
+    passes.kube.edit("Secret", name, lambda body: body["data"].update({"broker.pem": ""}))
+    passes.kube.put(examples.user(authentication={"type": "tls"}, authorization=None))
+    status = passes.run()
+    stalled = next(each for each in status["conditions"] if each["type"] == "Stalled")
+    assert "no certificate can be issued for quickstart-broker" in stalled["message"]
+    (ready, *_) = passes.kube.find("KafkaUser", "billing")["status"]["conditions"]
+    assert ready["reason"] == "CertificateAuthorityInvalid"
+    assert "no certificate can be issued" in ready["message"]

@@ -93,9 +93,14 @@ def issue(
 ) -> KeyPair:
     """A certificate and a new key. With `hosts` it is for servers too, else for clients alone.
 
-    The principal of a client has its organization in it, too: CN=alice is another one.
+    The principal of a client has its organization in it, too: CN=alice is another one. Raises
+    CertificateError where the authority has expired.
     """
     signer, above = _load(authority)
+    if above.not_valid_after_utc <= now:
+        ended = above.not_valid_after_utc
+        text = f"the certificate of the authority expired at {ended:%Y-%m-%dT%H:%M}"
+        raise CertificateError(text)
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _subject(common_name, organization)
     # No certificate outlives the one that it is verified with.

@@ -5,6 +5,7 @@ Secrets are read by name only. Neither logs, Events nor errors contain what is i
 
 from __future__ import annotations
 
+import functools
 import logging
 import re
 import secrets
@@ -440,10 +441,16 @@ class _Pass:
         data = {key: view.text(key) if view else "" for key in BROKER_KEYS}
         if token != "":
             data[ADMIN_TOKEN] = token or (view.text(ADMIN_TOKEN) if view else "")
-        pair, reason = _pair_in(found, KEY_STORE), ""
+        before, reason = _pair_in(found, KEY_STORE), ""
+        pair = before
         if cluster_ca is not None:
-            reason, pair = self._issued(pair, cluster_ca, self.names.broker, hosts)
-            data[KEY_STORE] = pair.key + pair.certificate
+            issuing = functools.partial(self._issued, before, cluster_ca, self.names.broker, hosts)
+            issued = self.attempt(issuing)
+            if issued is not None:
+                reason, pair = issued
+                data[KEY_STORE] = pair.key + pair.certificate
+            elif found is None:
+                return
             data[CLUSTER_TRUST] = cluster_ca.bundle
         if clients_ca is not None:
             data[CLIENTS_TRUST] = clients_ca.bundle
@@ -481,14 +488,21 @@ class _Pass:
         )
         if before is not None and found is not None and not reason:
             return "", before
-        return reason, issue(
-            issuing,
-            name,
-            hosts=hosts_to_name(hosts, found) if hosts else (),
-            organization=ORGANIZATION,
-            now=self._now,
-            validity=validity,
-        )
+        try:
+            pair = issue(
+                issuing,
+                name,
+                hosts=hosts_to_name(hosts, found) if hosts else (),
+                organization=ORGANIZATION,
+                now=self._now,
+                validity=validity,
+            )
+        except CertificateError as error:
+            text = f"no certificate can be issued for {name} ({reason}): {error}; replace it"
+            raise CertificatesUnavailableError(
+                Finding(reason=Reason.CERTIFICATE_AUTHORITY_INVALID, message=text)
+            ) from error
+        return reason, pair
 
     def _given(self, source: CertificateAuthority) -> KeyPair | None:
         """The user's own authority; None, and a finding, if it cannot be used."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from datetime import timedelta
 
-from barnabas_kafka.certificates import issue, read_certificate
+from barnabas_kafka.certificates import CertificateError, issue, read_certificate
 from barnabas_operator.api.clusters import KafkaCluster
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.api.users import ROTATE
@@ -20,6 +20,7 @@ from barnabas_operator.plan.certificates import (
     no_earlier_than,
     parse_time,
 )
+from barnabas_operator.plan.findings import Reason
 from barnabas_operator.plan.passwords import SecretView
 from barnabas_operator.plan.topics import Refusal
 from barnabas_operator.plan.user_ledger import User
@@ -61,7 +62,11 @@ def prepare_certificate(
     reason = reissue_reason(user, own, before, authority=above, now=now, validity=validity)
     pair = before
     if reason or pair is None:
-        pair = issue(issuing, user_name(user), now=now, validity=validity)
+        try:
+            pair = issue(issuing, user_name(user), now=now, validity=validity)
+        except CertificateError as error:
+            text = f"no certificate can be issued ({reason}): {error}"
+            return Refusal(Reason.CERTIFICATE_AUTHORITY_INVALID.value, text)
     asked = meta.annotations.get(ROTATE, "") or (own.annotations.get(ROTATE, "") if own else "")
     body = user_certificate_secret(
         meta,

@@ -56,6 +56,9 @@ class _Security:
     def stop(self) -> None:
         """Nothing is renewed."""
 
+    def check_resumed(self, tls: ssl.SSLObject | None) -> None:
+        """No client has a certificate."""
+
     def certificate_principal(self, tls: ssl.SSLObject | None) -> Principal:
         """Nobody in particular."""
         return ANONYMOUS

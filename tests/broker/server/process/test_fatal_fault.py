@@ -68,7 +68,7 @@ def test_the_process_ends_and_says_why(where: str, tmp_path: Path) -> None:
     assert ended.returncode == EXIT_CODE, ended.stderr
     said = "Encountered fatal fault: invariant violated: the mark is within the log"
     assert f"CRITICAL {said}" in ended.stderr
-    assert "  mark = 9\n  end = 5" in ended.stderr
+    assert "\n      mark = 9\n      end = 5" in ended.stderr
     assert "in check" in ended.stderr
     assert "Halting with exit code 70" in ended.stderr
     assert "Task dump: " in ended.stderr

@@ -7,6 +7,10 @@ from barnabas_kafka.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
+from barnabas_kafka.protocol.messages.describe_groups import (
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
 from barnabas_kafka.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
@@ -42,6 +46,12 @@ def test_a_heartbeat_that_is_not_replicated_is_to_be_sent_again(
         topic_partitions=[],
     )
     with Wire(cluster.address(asked)) as wire, ExitStack() as frozen:
+        # The controller may have named it before it has become the leader.
+        cluster.wait_for(
+            f"broker {asked} as the coordinator",
+            lambda: wire.ask(DescribeGroupsRequest(groups=[topic]), DescribeGroupsResponse, 0),
+            until=lambda it: it.groups[0].error_code == ErrorCode.NONE,
+        )
         for broker in cluster.brokers.keys() - {asked}:
             frozen.enter_context(cluster.frozen(broker))
         answer = wire.ask(join, ConsumerGroupHeartbeatResponse, 0)

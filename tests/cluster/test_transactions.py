@@ -1,6 +1,7 @@
 """Groups and transactions whose coordinators are on other brokers, and move while they are used."""
 
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import NewTopic
 
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.add_partitions_to_txn import (
@@ -140,13 +141,14 @@ def test_the_next_end_waits_for_the_markers_of_the_last(cluster: Cluster, topic:
     A rebalance interrupts transactions: the client ends one, and at once aborts the next, which it
     has not begun.
     """
-    cluster.create(topic, 1, replicas=1)
     writer(cluster, topic)  # There are coordinators from now on.
-    leader = cluster.leader(topic)
-    name = next(
-        name
-        for name in (f"{topic}-{number}" for number in range(1000))
-        if coordinator(cluster, "__transaction_state", name) != leader
+    name = f"{topic}-interrupted"
+    # After the tests before one broker may lead all partitions of the coordinators' topic.
+    leader = min(cluster.brokers.keys() - {coordinator(cluster, "__transaction_state", name)})
+    new = NewTopic(topic, 1, replica_assignment=[[leader]])
+    cluster.change(lambda admin: admin.create_topics([new]))
+    cluster.wait_for_leadership(
+        f"{topic} on broker {leader}", topic, lambda found: found == [(leader, (leader,))]
     )
     first = begin(cluster, name, topic)
     cluster.brokers[leader].kill()

@@ -54,7 +54,7 @@ def check(data: bytes) -> None:
     second = _scram()
     second.evaluate(b"n,,n=alice,r=client")
     _evaluated(second, data)
-    # Not its text: the last letter has two bits that belong to no byte, and Java reads them so, too.
+    # Not its text: two bits of the last letter belong to no byte, and Java ignores them, too.
     sent = data.rpartition(b",p=")[2]
     promise(second.user is None or b64decode(sent) == _proof(), "SCRAM without the proof")
 

@@ -89,8 +89,8 @@ def test_a_local_cluster_shows_where_its_admin_ports_are(
     (directory / "client.properties").write_text(servers)
     (row,) = run_command("brokers", "caught-up", "--local", "quick", "--output", "json").json()
     assert (row["broker"], row["inSync"]) == (0, True)
-    told = run_command("brokers", "safe-to-restart", "0", "--local", "quick")
-    assert told.stdout == "Broker 0 may be restarted.\n"
+    done = run_command("brokers", "safe-to-restart", "0", "--local", "quick")
+    assert done.stdout == "Broker 0 may be restarted.\n"
 
 
 def test_a_failed_check_is_never_a_yes(node: BrokerServer) -> None:

@@ -98,11 +98,11 @@ def test_another_protocol(
     address = broker.listeners[listener]
     given = [f"-X{name}={value}" for name, value in properties(client, certificates).items()]
     words = (*command.split(), "-b", address, "--timeout", "86400", *given)
-    told = run_command(*words, fails=1).stderr
-    assert f"{address} speaks {listener}, the client {client}: " in told
-    assert f"set security.protocol={listener}" in told
-    assert ("sasl.mechanism=PLAIN" in told) == ("SASL" in listener and "SASL" not in client)
-    assert told.count("\n") == 1
+    stderr = run_command(*words, fails=1).stderr
+    assert f"{address} speaks {listener}, the client {client}: " in stderr
+    assert f"set security.protocol={listener}" in stderr
+    assert ("sasl.mechanism=PLAIN" in stderr) == ("SASL" in listener and "SASL" not in client)
+    assert stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("tool", ["topics --list", "console_consumer --topic orders"])
@@ -121,8 +121,8 @@ def test_a_client_certificate_is_missing(broker: Broker, certificates: Path) -> 
     trust = f"-Xssl.ca.location={certificates / 'trust.pem'}"
     words = ("-b", broker.listeners["MUTUAL"], "-Xsecurity.protocol=SSL")
     for command in ("topics list", "acls list"):
-        told = run_command(*command.split(), *words, trust, fails=1).stderr
-        assert "set ssl.certificate.location and ssl.key.location in the client" in told
+        stderr = run_command(*command.split(), *words, trust, fails=1).stderr
+        assert "set ssl.certificate.location and ssl.key.location in the client" in stderr
 
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x15\x03\x01"])

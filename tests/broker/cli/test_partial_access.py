@@ -36,12 +36,12 @@ def clerk(secured_kafka_broker: Broker) -> Clerk:
 
 def test_a_topic_without_its_settings(clerk: Clerk) -> None:
     """Partitions and replicas need Describe, settings DescribeConfigs."""
-    told = clerk("topics", "describe", "seen", fails=1)
-    assert told.stdout.startswith("topic seen  id ")
-    assert told.stdout.splitlines()[0].endswith("settings unknown")
-    assert told.stdout.splitlines()[1].split() == ["partition", "leader", "replicas", "isr"]
-    assert told.stderr.startswith("Error: cannot describe the settings of seen: ")
-    assert "TOPIC_AUTHORIZATION_FAILED" in told.stderr
+    done = clerk("topics", "describe", "seen", fails=1)
+    assert done.stdout.startswith("topic seen  id ")
+    assert done.stdout.splitlines()[0].endswith("settings unknown")
+    assert done.stdout.splitlines()[1].split() == ["partition", "leader", "replicas", "isr"]
+    assert done.stderr.startswith("Error: cannot describe the settings of seen: ")
+    assert "TOPIC_AUTHORIZATION_FAILED" in done.stderr
     (topic,) = clerk("topics", "describe", "--output", "json", fails=1).json()
     assert (topic["name"], topic["configs"]) == ("seen", None)
 
@@ -49,11 +49,11 @@ def test_a_topic_without_its_settings(clerk: Clerk) -> None:
 def test_topics_that_are_hidden_or_missing(clerk: Clerk) -> None:
     """Each that cannot be described is reported, and hides no other."""
     names = ("hidden", "seen", "missing")
-    told = clerk("topics", "describe", *names, "--output", "json", fails=1)
-    assert [topic["name"] for topic in told.json()] == ["seen"]
-    assert "cannot describe topic hidden: " in told.stderr
-    assert "cannot describe topic missing: " in told.stderr
-    assert "cannot describe the settings of seen: " in told.stderr
+    done = clerk("topics", "describe", *names, "--output", "json", fails=1)
+    assert [topic["name"] for topic in done.json()] == ["seen"]
+    assert "cannot describe topic hidden: " in done.stderr
+    assert "cannot describe topic missing: " in done.stderr
+    assert "cannot describe the settings of seen: " in done.stderr
     shown = clerk(
         "topics", "describe", "seen", "missing", "--output", "json", user="admin", fails=1
     )
@@ -66,17 +66,17 @@ def test_settings_of_some_topics(clerk: Clerk) -> None:
     for operation in ("describe", "describe_configs"):
         rule = ("--allow", "User:clerk", "--operation", operation, "--topic", "open")
         clerk("acls", "add", *rule, user="admin")
-    told = clerk("configs", "describe", "--entity-type", "topics", "--all", fails=1)
-    assert "retention.ms" in told.stdout
-    assert "settings of topics seen" in told.stderr
+    done = clerk("configs", "describe", "--entity-type", "topics", "--all", fails=1)
+    assert "retention.ms" in done.stdout
+    assert "settings of topics seen" in done.stderr
 
 
 def test_brokers_without_their_settings(clerk: Clerk) -> None:
     """Where the admin port is stands in the settings of the broker."""
-    told = clerk("brokers", "describe", fails=1)
-    assert "controller:  yes" in told.stdout
-    assert "admin:       -" in told.stdout
-    assert "cannot describe the settings of brokers" in told.stderr
+    done = clerk("brokers", "describe", fails=1)
+    assert "controller:  yes" in done.stdout
+    assert "admin:       -" in done.stdout
+    assert "cannot describe the settings of brokers" in done.stderr
 
 
 def assigned(reader: Consumer) -> list[TopicPartition]:
@@ -92,8 +92,8 @@ def test_a_group_that_reads_a_hidden_topic(clerk: Clerk) -> None:
     reader.subscribe(["seen", "hidden"])
     try:
         wait_for("the member's assignment", lambda: assigned(reader), until=bool)
-        told = clerk("groups", "describe", "readers", "--output", "json", fails=1)
+        done = clerk("groups", "describe", "readers", "--output", "json", fails=1)
     finally:
         reader.close()
-    assert {row["topic"]: row["end"] for row in told.json()} == {"hidden": None, "seen": 0}
-    assert "cannot look up the end of hidden-0: " in told.stderr
+    assert {row["topic"]: row["end"] for row in done.json()} == {"hidden": None, "seen": 0}
+    assert "cannot look up the end of hidden-0: " in done.stderr

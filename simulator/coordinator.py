@@ -15,7 +15,7 @@ from barnabas_broker.cluster.image import PartitionState
 from barnabas_broker.coordinator.results import Waiter
 from barnabas_broker.coordinator.transaction.limits import Limits
 from barnabas_broker.coordinator.transaction.records import KIND
-from barnabas_broker.coordinator.transaction.shard import Shard, Turn, WriteMarkers
+from barnabas_broker.coordinator.transaction.shard import CoordinatorResult, Shard, WriteMarkers
 from barnabas_broker.coordinator.transaction.transaction import EPOCH_PER_TRANSACTION
 from barnabas_broker.zk.znodes import LeaderAndIsr
 from barnabas_kafka.errors import ErrorCode
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SWEEP_MS = 500
 AGAIN_MS = 300
 
-Step = Callable[[Shard, Waiter, int], Turn]
+Step = Callable[[Shard, Waiter, int], CoordinatorResult]
 
 
 def transaction_protocol(bugs: Bugs) -> int:
@@ -51,7 +51,7 @@ class Coordinator:
         )
         self.shard = Shard(limits)
         #: whose orders were not carried out when the epoch ended
-        self._undone: list[Turn] = []
+        self._undone: list[CoordinatorResult] = []
         for record in broker.log.records:
             key, _, value = record.value.partition(":")[2].partition(":")
             decoded = KIND.decode(bytes.fromhex(key), bytes.fromhex(value.partition(":")[0]))
@@ -68,15 +68,15 @@ class Coordinator:
 
     def begin(self) -> None:
         """Go on with what was under way."""
-        for turn in self.shard.loaded(self._now_ms):
-            self.perform(turn)
+        for result in self.shard.loaded(self._now_ms):
+            self.perform(result)
         self._broker.later(SWEEP_MS, "sweep", self._sweep)
 
     def lead_on(self) -> None:
         """A new epoch of the same leader has begun."""
         undone, self._undone = self._undone, []
-        for turn in undone:
-            self._settle(turn)
+        for result in undone:
+            self._settle(result)
 
     def ask(self, step: Step, reply: Reply) -> None:
         """Have a step taken."""
@@ -85,53 +85,53 @@ class Coordinator:
     def _sweep(self) -> None:
         if self._is_held:
             self._broker.later(SWEEP_MS, "sweep", self._sweep)
-            for turn in self.shard.abort_timed_out(self._now_ms):
-                self.perform(turn)
+            for result in self.shard.abort_timed_out(self._now_ms):
+                self.perform(result)
 
-    # --- turns
+    # --- results
 
-    def perform(self, turn: Turn) -> bool:
-        """Do what a turn asks for; false where its records could not be appended."""
+    def perform(self, result: CoordinatorResult) -> bool:
+        """Append the records of a result and send its answers; false where the append failed."""
         broker = self._broker
         appended = True
-        for record in turn.records:
+        for record in result.records:
             code = broker.refuses_writes()
             if code:
                 appended = False
-                turn = turn.refused(ErrorCode[code])
+                result = result.refused(ErrorCode[code])
                 break
             key, value = KIND.encode(record)
             number = broker.log.log_end_offset
             broker.append(f"s:{key.hex()}:{(value or b'').hex()}:{number}")
-            self.shard.replay(record, turn.now_ms)
-        self._settle(turn)
+            self.shard.replay(record, result.now_ms)
+        self._settle(result)
         broker.commit()
         return appended
 
-    def _settle(self, turn: Turn) -> None:
-        """Hand out what a turn has once everything that was appended counts."""
-        if not turn.answers and not turn.orders:
+    def _settle(self, result: CoordinatorResult) -> None:
+        """Hand out the answers of a result once everything that was appended counts."""
+        if not result.answers and not result.orders:
             return
         if self._broker.log.log_end_offset > self._broker.log.high_watermark:
-            self._broker.when_counted(lambda error, _: self._counted(turn, error))
+            self._broker.when_counted(lambda error, _: self._counted(result, error))
         else:
-            self._hand_out(turn)
+            self._hand_out(result)
 
-    def _counted(self, turn: Turn, error: str) -> None:
+    def _counted(self, result: CoordinatorResult, error: str) -> None:
         if error:
-            for waiter, _ in turn.answers:
+            for waiter, _ in result.answers:
                 cast(Reply, waiter)(ErrorCode.NOT_COORDINATOR)
-            turn.answers = []
+            result.answers = []
         if not error or error == "NOT_ENOUGH_REPLICAS_AFTER_APPEND":
-            self._hand_out(turn)
-        elif turn.orders and not self._forgets:
-            self._undone.append(turn)
+            self._hand_out(result)
+        elif result.orders and not self._forgets:
+            self._undone.append(result)
 
-    def _hand_out(self, turn: Turn) -> None:
-        for waiter, response in turn.answers:
+    def _hand_out(self, result: CoordinatorResult) -> None:
+        for waiter, response in result.answers:
             cast(Reply, waiter)(response)
         if self._is_held:
-            for order in turn.orders:
+            for order in result.orders:
                 markers = cast(WriteMarkers, order)
                 epoch = self._broker.leading.leader_epoch
                 self._write_markers(markers, epoch, set(markers.partitions))

@@ -17,11 +17,11 @@ from barnabas_broker.coordinator.results import Producer as ProducerEpoch
 from barnabas_broker.coordinator.results import Waiter
 from barnabas_broker.coordinator.transaction.shard import (
     NO_PRODUCER,
+    CoordinatorResult,
     End,
     Granted,
     Initialisation,
     Shard,
-    Turn,
 )
 from barnabas_broker.coordinator.transaction.states import AT_REST
 from barnabas_kafka.errors import ErrorCode
@@ -121,7 +121,7 @@ class Ring(TransactionalPartition):
         producer = ProducerEpoch(int(producer_id), int(epoch))
         protocol = transaction_protocol(self.options.bugs)
 
-        def step(shard: Shard, waiter: Waiter, now_ms: int) -> Turn:
+        def step(shard: Shard, waiter: Waiter, now_ms: int) -> CoordinatorResult:
             return shard.add_partitions(
                 name.partition("#")[0], producer, [tp], waiter, now_ms, protocol=protocol
             )
@@ -278,7 +278,7 @@ class Writer:
         request = Initialisation(transactional_id=self._id, timeout_ms=TIMEOUT_OF_TRANSACTION_MS)
         fresh_id = self._world.fresh_id()
 
-        def step(shard: Shard, waiter: Waiter, now_ms: int) -> Turn:
+        def step(shard: Shard, waiter: Waiter, now_ms: int) -> CoordinatorResult:
             return shard.initialise(request, waiter, now_ms, fresh_id=fresh_id)
 
         self._ask(step, self._initialised)
@@ -359,7 +359,7 @@ class Writer:
         plain = self._world.options.bugs.one_epoch_for_all
         fresh_id = self._world.fresh_id()
 
-        def step(shard: Shard, waiter: Waiter, now_ms: int) -> Turn:
+        def step(shard: Shard, waiter: Waiter, now_ms: int) -> CoordinatorResult:
             if plain:
                 return shard.end(self._id, producer, waiter, now_ms, commit=commit)
             end = End(self._id, producer, commit)

@@ -14,7 +14,7 @@ import pytest
 import barnabas_broker
 from barnabas_broker.cluster.quota_entity import DEFAULT, QuotaEntity
 from barnabas_broker.coordinator.group.consumer.expressions import Expressions
-from barnabas_broker.coordinator.group.consumer.speaker import EXPRESSIONS_MAX
+from barnabas_broker.coordinator.group.consumer.member_update import EXPRESSIONS_MAX
 from barnabas_broker.coordinator.group.joining import Join
 from barnabas_broker.coordinator.group.members import Client
 from barnabas_broker.coordinator.transaction.shard import Initialisation

@@ -80,7 +80,7 @@ def groups_with_offsets() -> GroupStory:
 
 def named(turns: Iterable[CoordinatorResult]) -> list[str]:
     """The groups whose offsets some turns delete."""
-    records = [record for turn in turns for record in turn.records]
+    records = [record for result in turns for record in result.records]
     return [record.group_id for record in records if isinstance(record, OffsetRecord)]
 
 
@@ -130,7 +130,7 @@ def transactions_time_out(patch: pytest.MonkeyPatch) -> list[str]:
     story = transactions()
     of_each(patch, Transaction, "timed_out")
     turns = story.shard.abort_timed_out(story.now_ms + TIMEOUT_MS + DAY_MS)
-    return [record.transactional_id for turn in turns for record in turn.records]
+    return [record.transactional_id for result in turns for record in result.records]
 
 
 class Waiter(Parked):
@@ -152,9 +152,9 @@ class Waiter(Parked):
 def waiting() -> tuple[list[Waiter], CoordinatorResult]:
     """Three of them, and a turn that answers all."""
     waiters = [Waiter(name) for name in NAMES]
-    turn = CoordinatorResult(0)
-    turn.answers = [(each, "answer") for each in waiters]
-    return waiters, turn
+    result = CoordinatorResult(0)
+    result.answers = [(each, "answer") for each in waiters]
+    return waiters, result
 
 
 def answered(waiters: list[Waiter]) -> list[str]:
@@ -164,15 +164,15 @@ def answered(waiters: list[Waiter]) -> list[str]:
 
 def members_are_answered(_: pytest.MonkeyPatch) -> list[str]:
     """When a group has come together."""
-    waiters, turn = waiting()
-    runtime._complete(turn)
+    waiters, result = waiting()
+    runtime._complete(result)
     return answered(waiters)
 
 
 def members_are_refused(_: pytest.MonkeyPatch) -> list[str]:
     """When records do not count."""
-    waiters, turn = waiting()
-    runtime._fail(turn, ErrorCode.NOT_COORDINATOR)
+    waiters, result = waiting()
+    runtime._fail(result, ErrorCode.NOT_COORDINATOR)
     return answered(waiters)
 
 
@@ -197,9 +197,9 @@ def orders_are_carried_out(_: pytest.MonkeyPatch) -> list[str]:
             clock_ms=lambda: 0,
         )
         its._held[0] = held
-        turn = CoordinatorResult(0)
-        turn.orders = list(NAMES)
-        its._hand_out(held, turn)
+        result = CoordinatorResult(0)
+        result.orders = list(NAMES)
+        its._hand_out(held, result)
 
     asyncio.run(main())
     return done

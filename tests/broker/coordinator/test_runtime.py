@@ -451,16 +451,16 @@ def test_periodic_work_that_fails_in_one_shard_is_done_in_the_others(
 
 def test_an_independent_response_survives_a_failed_append() -> None:
     """Without a refusal of its own, a failed append changes no answer."""
-    turn: CoordinatorResult[str] = CoordinatorResult(5)
-    turn.answer("w", HeartbeatResponse())
-    assert turn.refused(ErrorCode.NOT_COORDINATOR).answers == [("w", HeartbeatResponse())]
+    result: CoordinatorResult[str] = CoordinatorResult(5)
+    result.answer("w", HeartbeatResponse())
+    assert result.refused(ErrorCode.NOT_COORDINATOR).answers == [("w", HeartbeatResponse())]
 
 
 def test_a_refusal_makes_other_answers() -> None:
     """From the error of the append."""
-    turn: CoordinatorResult[str] = CoordinatorResult(5)
-    turn.refuse = lambda code, instead: instead.answer("w", HeartbeatResponse(error_code=code))
-    (answer,) = turn.refused(ErrorCode.NOT_COORDINATOR).answers
+    result: CoordinatorResult[str] = CoordinatorResult(5)
+    result.refuse = lambda code, instead: instead.answer("w", HeartbeatResponse(error_code=code))
+    (answer,) = result.refused(ErrorCode.NOT_COORDINATOR).answers
     assert answer == ("w", HeartbeatResponse(error_code=ErrorCode.NOT_COORDINATOR))
 
 

@@ -54,7 +54,7 @@ class Account:
 def has_room(held: int, more: int, limit: int) -> bool:
     """Whether a budget of `limit` bytes, of which some are held, allows for more.
 
-    Who needs nothing more is always welcome, as the members of a group that rebalances.
+    What needs nothing more is always accepted, as the members of a group that rebalances.
     """
     if more <= 0:
         return True

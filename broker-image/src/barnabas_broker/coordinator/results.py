@@ -19,7 +19,7 @@ Waiter = Hashable
 
 
 class Producer(NamedTuple):
-    """In whose transaction records are written."""
+    """The producer in whose transaction records are written."""
 
     id: int
     epoch: int
@@ -38,12 +38,12 @@ class CoordinatorResult(Generic[R]):
     records: list[R] = field(default_factory=list)
     answers: list[tuple[Waiter, object]] = field(default_factory=list)
     refuse: "Callable[[ErrorCode, CoordinatorResult[R]], None] | None" = None
-    """Undoes, and answers into another turn, when the records could not be appended.
+    """Undoes, and answers into another result, when the records could not be appended.
 
     Without it the answers go out as they are: no waiter depends on the records.
     """
     follow: "Callable[[CoordinatorResult[R]], None] | None" = None
-    """What else happens, in a turn of its own, once the records were replayed."""
+    """What else happens, with a result of its own, once the records were replayed."""
     producer: Producer | None = None
     orders: list[object] = field(default_factory=list)
 
@@ -56,7 +56,7 @@ class CoordinatorResult(Generic[R]):
         instead: CoordinatorResult[R] = CoordinatorResult(self.now_ms)
         if self.refuse is None:
             instead.answers = self.answers
-            assert not instead.records, violated("a refused turn writes nothing")
+            assert not instead.records, violated("a refused result has no records")
         else:
             self.refuse(code, instead)
         return instead

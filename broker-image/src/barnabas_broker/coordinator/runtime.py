@@ -57,7 +57,7 @@ class Core(Protocol[R]):
         ...
 
     def resign(self, now_ms: int) -> CoordinatorResult[R]:
-        """Send everybody away."""
+        """Answer all waiting requests NOT_COORDINATOR."""
         ...
 
 
@@ -323,8 +323,8 @@ class Runtime(Generic[S, R]):
         held.end = held.partition.log.log_end_offset
         now_ms = self._clock_ms()
         try:
-            for turn in held.shard.loaded(now_ms):
-                self.perform(held, turn)
+            for result in held.shard.loaded(now_ms):
+                self.perform(held, result)
             self.time(held)
         except Exception:
             _stop_loading(held)  # Which `perform` may have begun; here it is retried anyway.
@@ -374,28 +374,28 @@ class Runtime(Generic[S, R]):
         """Whether a shard has not been given up since."""
         return any(held is one for one in self._held.values())
 
-    # --- turns
+    # --- results
 
-    def perform(self, held: Held[S], turn: CoordinatorResult[R]) -> bool:
-        """Do what a turn asks for; false where its records could not be appended."""
+    def perform(self, held: Held[S], result: CoordinatorResult[R]) -> bool:
+        """Append the records of a result and send its answers; false where the append failed."""
         appended = True
-        if turn.records:
-            code = self._append(held, turn)
+        if result.records:
+            code = self._append(held, result)
             if code is None:
                 try:
-                    for record in turn.records:
-                        self._replay(held, turn, record)
+                    for record in result.records:
+                        self._replay(held, result, record)
                 except Exception:  # The log has it: the state of the shard is unknown.
                     self.load_again(held)
                     raise
             else:
                 appended = False
-                turn = turn.refused(code)
-        self._settle(held, turn)
+                result = result.refused(code)
+        self._settle(held, result)
         self.time(held)
-        if appended and turn.follow is not None:
-            then: CoordinatorResult[R] = CoordinatorResult(turn.now_ms)
-            turn.follow(then)
+        if appended and result.follow is not None:
+            then: CoordinatorResult[R] = CoordinatorResult(result.now_ms)
+            result.follow(then)
             self.perform(held, then)
         return appended
 
@@ -418,9 +418,9 @@ class Runtime(Generic[S, R]):
         """Have all shards that are loaded do some work of their own."""
 
         def swept(held: Held[S]) -> None:
-            def perform(turn: CoordinatorResult[R]) -> None:
-                if held.loading is None:  # Else a turn has failed, and its shard is another one.
-                    self.perform(held, turn)
+            def perform(result: CoordinatorResult[R]) -> None:
+                if held.loading is None:  # Else an append has failed, and the shard is another one.
+                    self.perform(held, result)
 
             turns = work(held.shard, self._clock_ms())
             each_isolated(turns, perform, "Periodic work", name=lambda _: held.partition.tp)
@@ -428,47 +428,47 @@ class Runtime(Generic[S, R]):
         loaded = [held for held in self._held.values() if held.loading is None]
         each_isolated(loaded, swept, "Periodic work", name=lambda held: held.partition.tp)
 
-    def _replay(self, held: Held[S], turn: CoordinatorResult[R], record: R) -> None:
-        if turn.producer is None:
-            held.shard.replay(record, turn.now_ms)
+    def _replay(self, held: Held[S], result: CoordinatorResult[R], record: R) -> None:
+        if result.producer is None:
+            held.shard.replay(record, result.now_ms)
             return
-        pending = self._kind.in_transaction(turn.producer.id, record)
+        pending = self._kind.in_transaction(result.producer.id, record)
         if pending is not None:
-            held.shard.replay(pending, turn.now_ms)
+            held.shard.replay(pending, result.now_ms)
 
-    def _settle(self, held: Held[S], turn: CoordinatorResult[R]) -> None:
+    def _settle(self, held: Held[S], result: CoordinatorResult[R]) -> None:
         """Hand out at once what does not have to wait until records count."""
-        if (turn.answers or turn.orders) and held.end > held.partition.log.high_watermark:
-            self._when_counted(held, turn)
+        if (result.answers or result.orders) and held.end > held.partition.log.high_watermark:
+            self._when_counted(held, result)
         else:
-            self._hand_out(held, turn)
+            self._hand_out(held, result)
 
-    def _when_counted(self, held: Held[S], turn: CoordinatorResult[R]) -> None:
+    def _when_counted(self, held: Held[S], result: CoordinatorResult[R]) -> None:
         """Hand the answers out when everything appended so far counts.
 
         Answers to mere questions too: no client may see what a crash could still undo. Where it
         never counts nothing is taken back, for it may have been written: the waiter gets an error.
-        Orders outlast the patience of those who wait: what is in the log will be carried out. They
+        Orders outlast the timeout of the waiting request: what is in the log is carried out. They
         outlast a new epoch too in which this broker leads on: its log stays, and is not read back.
         """
 
         def complete(code: ErrorCode) -> None:
             if not code:
-                self._hand_out(held, turn)
+                self._hand_out(held, result)
                 return
-            _fail(turn, code)
-            turn.answers = []
-            if code is ErrorCode.REQUEST_TIMED_OUT and turn.orders and self.is_held(held):
-                self._when_counted(held, turn)
+            _fail(result, code)
+            result.answers = []
+            if code is ErrorCode.REQUEST_TIMED_OUT and result.orders and self.is_held(held):
+                self._when_counted(held, result)
             elif code is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND:
-                self._hand_out(held, turn)
+                self._hand_out(held, result)
             elif (
                 code is ErrorCode.NOT_LEADER_OR_FOLLOWER
-                and turn.orders
+                and result.orders
                 and held.partition.is_leader
                 and self.is_held(held)
             ):
-                self._settle(held, turn)
+                self._settle(held, result)
 
         self._await_count(held, complete)
 
@@ -485,21 +485,21 @@ class Runtime(Generic[S, R]):
             response=None,
         ).future
 
-    def _hand_out(self, held: Held[S], turn: CoordinatorResult[R]) -> None:
-        _complete(turn)
-        if turn.orders and self.is_held(held):
+    def _hand_out(self, held: Held[S], result: CoordinatorResult[R]) -> None:
+        _complete(result)
+        if result.orders and self.is_held(held):
             each_isolated(
-                turn.orders,
+                result.orders,
                 lambda order: self._carry_out(held, order),
                 "Work of a coordinator",
                 name=lambda _: held.partition.tp,
             )
 
-    def _append(self, held: Held[S], turn: CoordinatorResult[R]) -> ErrorCode | None:
+    def _append(self, held: Held[S], result: CoordinatorResult[R]) -> ErrorCode | None:
         partition = held.partition
-        encode, now_ms = self._kind.encode, turn.now_ms
-        contents = [(now_ms, *encode(record), ()) for record in turn.records]
-        producer = turn.producer or NO_PRODUCER
+        encode, now_ms = self._kind.encode, result.now_ms
+        contents = [(now_ms, *encode(record), ()) for record in result.records]
+        producer = result.producer or NO_PRODUCER
         try:
             partition.check_leader()
             partition.check_in_sync()
@@ -508,11 +508,11 @@ class Runtime(Generic[S, R]):
                 codec=self._limits().codec,
                 producer_id=producer.id,
                 producer_epoch=producer.epoch,
-                transactional=turn.producer is not None,
+                transactional=result.producer is not None,
             )
             info = partition.append_own(bytearray(batch), now_ms=now_ms)
         except KafkaError as error:
-            count = len(turn.records)
+            count = len(result.records)
             log.error("Failed to append: partition=%s records=%d %s", partition.tp, count, error)
             return error.code
         held.end = info.last_offset + 1
@@ -553,8 +553,8 @@ class Runtime(Generic[S, R]):
     def _wake(self, held: Held[S]) -> None:
         held.wake = None
         try:
-            while (turn := held.shard.tick(self._clock_ms())) is not None:
-                self.perform(held, turn)
+            while (result := held.shard.tick(self._clock_ms())) is not None:
+                self.perform(held, result)
         except Exception:  # Else the timers of all other groups would stop.
             tp = held.partition.tp
             log.exception("Timers failed: partition=%s; retry in %.1f s", tp, WAKE_RETRY_S)
@@ -580,20 +580,20 @@ def steady_ms(loop: asyncio.AbstractEventLoop) -> int:
     return int(loop.time() * 1000)
 
 
-def _complete(turn: CoordinatorResult[Any]) -> None:
+def _complete(result: CoordinatorResult[Any]) -> None:
     def complete(answer: tuple[object, object]) -> None:
         waiter, response = answer
         # A client that has gone cancelled its wait; its member's session decides about it.
         if isinstance(waiter, _WAITING) and not waiter.done():
             waiter.set_result(response)
 
-    each_isolated(turn.answers, complete, "Answering", name=lambda _: "one who waits")
+    each_isolated(result.answers, complete, "Answering", name=lambda _: "a waiting request")
 
 
-def _fail(turn: CoordinatorResult[Any], code: ErrorCode) -> None:
+def _fail(result: CoordinatorResult[Any], code: ErrorCode) -> None:
     def fail(answer: tuple[object, object]) -> None:
         waiter, _ = answer
         if isinstance(waiter, _WAITING) and not waiter.done():
             waiter.fail(KafkaError(code))
 
-    each_isolated(turn.answers, fail, "Refusing", name=lambda _: "one who waits")
+    each_isolated(result.answers, fail, "Refusing", name=lambda _: "a waiting request")

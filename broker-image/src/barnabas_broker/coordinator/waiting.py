@@ -23,11 +23,11 @@ class Awaited(asyncio.Future[Any]):
 
 
 class Parked:
-    """A client that waits without a future, which would cost as much as the decision it waits for.
+    """A waiting request without a future, which would cost as much as the decision it waits for.
 
-    A large group is answered all at once. Who parks a request makes a class of it, which says how
-    the client is refused, and what is done when its answer is `there`. It is no ABC: turns ask of
-    everybody whether it is one of these, and of an ABC that takes several times longer.
+    A large group is answered all at once. A subclass says how the client is refused, and what is
+    done when its answer is `there`. It is no ABC: `isinstance` is asked for every answer, and of
+    an ABC that takes several times longer.
     """
 
     __slots__ = ("_left", "response")

@@ -149,20 +149,20 @@ class World(GroupWorld):
 
     # --- the coordinator and its log
 
-    def perform(self, turn: CoordinatorResult) -> None:
-        if turn.records and not self.is_well and self.random.random() < 0.05:
-            turn = turn.refused(ErrorCode.NOT_ENOUGH_REPLICAS)
-        for record in turn.records:
+    def perform(self, result: CoordinatorResult) -> None:
+        if result.records and not self.is_well and self.random.random() < 0.05:
+            result = result.refused(ErrorCode.NOT_ENOUGH_REPLICAS)
+        for record in result.records:
             self.log.append(KIND.encode(record))
-            self.shard.replay(record, turn.now_ms)
-        self._check_order(turn)
-        self.waiting.append(turn)
+            self.shard.replay(record, result.now_ms)
+        self._check_order(result)
+        self.waiting.append(result)
         if self.is_well or self.random.random() < 0.6:
             self.count()
 
-    def _check_order(self, turn: CoordinatorResult) -> None:
+    def _check_order(self, result: CoordinatorResult) -> None:
         """No commit of a generation is taken after one of a later generation."""
-        for request, answer in turn.answers:
+        for request, answer in result.answers:
             assert isinstance(request, Request)
             if request.kind == "commit" and not _code("commit", answer):
                 latest = self.taken[-1][1] if self.taken else -1
@@ -181,8 +181,8 @@ class World(GroupWorld):
             record = KIND.decode(key, value)
             assert record is not None
             self.shard.replay(record, self.now_ms)
-        for turn in self.shard.loaded(self.now_ms):
-            self.perform(turn)
+        for result in self.shard.loaded(self.now_ms):
+            self.perform(result)
 
     # --- requests
 

@@ -107,20 +107,20 @@ class Story:
     def state(self) -> str:
         return self.group.state.value
 
-    def perform(self, turn: CoordinatorResult) -> None:
-        if turn.records and self.fail_writes is not None:
-            turn = turn.refused(self.fail_writes)
+    def perform(self, result: CoordinatorResult) -> None:
+        if result.records and self.fail_writes is not None:
+            result = result.refused(self.fail_writes)
         else:
-            for record in turn.records:
-                self.shard.replay(record, turn.now_ms)
-            self.written += turn.records
-        for waiter, response in turn.answers:
+            for record in result.records:
+                self.shard.replay(record, result.now_ms)
+            self.written += result.records
+        for waiter, response in result.answers:
             assert isinstance(waiter, int)
             assert waiter not in self.answers, "answered twice"
             self.answers[waiter] = response
-        if turn.follow is not None:
-            then: CoordinatorResult = CoordinatorResult(turn.now_ms)
-            turn.follow(then)
+        if result.follow is not None:
+            then: CoordinatorResult = CoordinatorResult(result.now_ms)
+            result.follow(then)
             self.perform(then)
         assert self.shard.account.held == counted(self.shard)
 
@@ -135,9 +135,9 @@ class Story:
         end_ms = self.steady_ms + milliseconds
         while (next_ms := self.shard.next_ms) is not None and next_ms <= end_ms:
             self._move(max(next_ms - self.steady_ms, 0))
-            turn = self.shard.tick(self.now_ms)
-            if turn is not None:
-                self.perform(turn)
+            result = self.shard.tick(self.now_ms)
+            if result is not None:
+                self.perform(result)
         self._move(end_ms - self.steady_ms)
 
     def _move(self, milliseconds: int) -> None:

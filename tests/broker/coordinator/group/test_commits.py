@@ -22,8 +22,8 @@ PARTITION = TopicPartition("t", 0)
 
 def sweep(story: Story) -> None:
     """Look for offsets to forget, as the shell does from time to time."""
-    for turn in story.shard.expire(story.now_ms):
-        story.perform(turn)
+    for result in story.shard.expire(story.now_ms):
+        story.perform(result)
 
 
 def keep_alive(story: Story, member: str, milliseconds: int) -> None:

@@ -41,8 +41,8 @@ def test_too_many_members_after_loading_rebalance() -> None:
     heir = Story(members_max=1)
     for record in story.written:
         heir.shard.replay(record, heir.now_ms)
-    for turn in heir.shard.loaded(heir.now_ms):
-        heir.perform(turn)
+    for result in heir.shard.loaded(heir.now_ms):
+        heir.perform(result)
     assert heir.state == "PreparingRebalance"
     heir.join("a", first)
     assert heir.error(heir.join("b", second)) is ErrorCode.GROUP_MAX_SIZE_REACHED
@@ -93,8 +93,8 @@ def test_offsets_of_deleted_topics_go_with_them() -> None:
     story = Story()
     story.commit(topic="gone")
     story.commit(topic="stays")
-    for turn in story.shard.forget_topics({"gone"}, story.now_ms):
-        story.perform(turn)
+    for result in story.shard.forget_topics({"gone"}, story.now_ms):
+        story.perform(result)
     assert list(story.group.offsets) == [TopicPartition("stays", 0)]
 
 

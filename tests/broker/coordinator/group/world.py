@@ -97,24 +97,24 @@ class GroupWorld(ABC):
         end_ms = self.steady_ms + self.random.randint(1, most_ms)
         while (next_ms := self.shard.next_ms) is not None and next_ms <= end_ms:
             self.steady_ms = max(self.steady_ms, next_ms)
-            turn = self.shard.tick(self.now_ms)
-            if turn is not None:
+            result = self.shard.tick(self.now_ms)
+            if result is not None:
                 self.met["deadlines"] += 1
-                self.perform(turn)
+                self.perform(result)
         self.steady_ms = end_ms
 
     # --- the coordinator and its log
 
     @abstractmethod
-    def perform(self, turn: CoordinatorResult) -> None:
+    def perform(self, result: CoordinatorResult) -> None:
         """Append what a turn writes, and have its answers wait."""
 
     def count(self) -> None:
         """Everything in the log counts: who waited for that is answered."""
         self.counted = len(self.log)
         waiting, self.waiting = self.waiting, []
-        for turn in waiting:
-            for request, answer in turn.answers:
+        for result in waiting:
+            for request, answer in result.answers:
                 assert isinstance(request, Request)
                 self.tell(request, answer)
 
@@ -146,10 +146,10 @@ class GroupWorld(ABC):
             return shard.commit(_commit(request), request, now_ms)
         if request.kind == "leave":
             return shard.leave(_leave(request), request, now_ms)
-        turn: CoordinatorResult = CoordinatorResult(now_ms)
+        result: CoordinatorResult = CoordinatorResult(now_ms)
         beats = request.kind == "heartbeat"
-        turn.answer(request, shard.heartbeat(_heartbeat(request)) if beats else self.offsets())
-        return turn
+        result.answer(request, shard.heartbeat(_heartbeat(request)) if beats else self.offsets())
+        return result
 
     @abstractmethod
     def offsets(self) -> Any:

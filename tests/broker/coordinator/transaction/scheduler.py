@@ -23,11 +23,11 @@ from barnabas_broker.coordinator.results import Producer
 from barnabas_broker.coordinator.transaction.limits import Limits
 from barnabas_broker.coordinator.transaction.records import KIND, TransactionRecord
 from barnabas_broker.coordinator.transaction.shard import (
+    CoordinatorResult,
     End,
     Granted,
     Initialisation,
     Shard,
-    Turn,
     WriteMarkers,
 )
 from barnabas_broker.coordinator.transaction.transaction import EXHAUSTED_EPOCH, Transaction
@@ -232,7 +232,7 @@ class World:
         self.log: list[tuple[bytes, bytes | None]] = []
         self.counted = 0
         self.shard = Shard(self.limits)
-        self.waiting: list[tuple[int, Turn]] = []
+        self.waiting: list[tuple[int, CoordinatorResult]] = []
         self.jobs: list[Job] = []
         self.partitions = {each: Partition() for each in PARTITIONS}
         self.in_flight: list[Request] = []
@@ -251,19 +251,19 @@ class World:
         worn = Transaction(
             id=transactional_id, producer_id=self.next_id, epoch=epoch, timeout_ms=TIMEOUT_MS
         )
-        self.perform(Turn(self.now_ms, [TransactionRecord(transactional_id, worn)]))
+        self.perform(CoordinatorResult(self.now_ms, [TransactionRecord(transactional_id, worn)]))
         self.count()
 
     # --- the coordinator and its log
 
-    def perform(self, turn: Turn) -> None:
-        if turn.records and not self.is_well and self.random.random() < 0.05:
-            turn = turn.refused(ErrorCode.NOT_ENOUGH_REPLICAS)
-        for record in turn.records:
+    def perform(self, result: CoordinatorResult) -> None:
+        if result.records and not self.is_well and self.random.random() < 0.05:
+            result = result.refused(ErrorCode.NOT_ENOUGH_REPLICAS)
+        for record in result.records:
             self._check_step(record)
             self.log.append(KIND.encode(record))
-            self.shard.replay(record, turn.now_ms)
-        self.waiting.append((len(self.log), turn))
+            self.shard.replay(record, result.now_ms)
+        self.waiting.append((len(self.log), result))
         if self.is_well or self.random.random() < 0.5:
             self.count()
 
@@ -277,14 +277,14 @@ class World:
         """Everything in the log counts: who waited for that is answered."""
         self.counted = len(self.log)
         waiting, self.waiting = self.waiting, []
-        for _, turn in waiting:
-            for request, answer in turn.answers:
+        for _, result in waiting:
+            for request, answer in result.answers:
                 assert isinstance(request, _Waiter)
                 if request.request.kind == "produce" and not answer:
                     answer = self._produce(request.request.client.transactional_id, request.request)
                 if self.is_well or self.random.random() < 0.9:
                     request.request.client.hear(request.request, answer)
-            for order in turn.orders:
+            for order in result.orders:
                 assert isinstance(order, WriteMarkers)
                 self.jobs.append(Job(order, sorted(order.partitions)))
 
@@ -299,8 +299,8 @@ class World:
             record = KIND.decode(key, value)
             assert record is not None
             self.shard.replay(record, self.now_ms)
-        for turn in self.shard.loaded(self.now_ms):
-            self.perform(turn)
+        for result in self.shard.loaded(self.now_ms):
+            self.perform(result)
 
     def work(self) -> None:
         """Write a marker, or note that all are written."""
@@ -312,17 +312,17 @@ class World:
                 job.order
             )
             return
-        turn = self.shard.complete(job.order, self.now_ms)
+        result = self.shard.complete(job.order, self.now_ms)
         records = len(self.log)
-        self.perform(turn)
-        if not turn.records or len(self.log) > records:
+        self.perform(result)
+        if not result.records or len(self.log) > records:
             self.jobs = [each for each in self.jobs if each is not job]
 
     def pass_time(self) -> None:
         self.now_ms += self.random.choice((10, 100, 1000, TIMEOUT_MS + 1))
-        for turn in self.shard.abort_timed_out(self.now_ms):
+        for result in self.shard.abort_timed_out(self.now_ms):
             self.met["timed out"] += 1
-            self.perform(turn)
+            self.perform(result)
 
     # --- requests
 

@@ -13,11 +13,11 @@ from barnabas_broker.coordinator.transaction.limits import Limits
 from barnabas_broker.coordinator.transaction.records import TransactionRecord
 from barnabas_broker.coordinator.transaction.shard import (
     NO_PRODUCER,
+    CoordinatorResult,
     End,
     Granted,
     Initialisation,
     Shard,
-    Turn,
     WriteMarkers,
 )
 from barnabas_broker.coordinator.transaction.transaction import Transaction
@@ -51,18 +51,18 @@ class Story:
     def state(self) -> str:
         return self.transaction.state.value
 
-    def perform(self, turn: Turn) -> Any:
+    def perform(self, result: CoordinatorResult) -> Any:
         """The answer, None where there is none."""
-        if turn.records and self.fail_writes is not None:
-            turn = turn.refused(self.fail_writes)
-        for record in turn.records:
-            self.shard.replay(record, turn.now_ms)
-        self.written += turn.records
-        for order in turn.orders:
+        if result.records and self.fail_writes is not None:
+            result = result.refused(self.fail_writes)
+        for record in result.records:
+            self.shard.replay(record, result.now_ms)
+        self.written += result.records
+        for order in result.orders:
             assert isinstance(order, WriteMarkers)
             self.orders.append(order)
-        assert len(turn.answers) <= 1
-        return turn.answers[0][1] if turn.answers else None
+        assert len(result.answers) <= 1
+        return result.answers[0][1] if result.answers else None
 
     def init(self, expected: Producer = NO_PRODUCER, timeout_ms: int = TIMEOUT_MS) -> Granted:
         """InitProducerId."""
@@ -70,8 +70,8 @@ class Story:
         fresh_id = -1
         if self.shard.wants_producer_id(request):
             fresh_id, self.next_id = self.next_id, self.next_id + 1
-        turn = self.shard.initialise(request, "init", self.now_ms, fresh_id=fresh_id)
-        granted: Granted = self.perform(turn)
+        result = self.shard.initialise(request, "init", self.now_ms, fresh_id=fresh_id)
+        granted: Granted = self.perform(result)
         return granted
 
     def begun(self) -> Producer:
@@ -82,16 +82,16 @@ class Story:
 
     def add(self, producer: Producer, *partitions: TopicPartition) -> ErrorCode:
         """AddPartitionsToTxn."""
-        turn = self.shard.add_partitions(
+        result = self.shard.add_partitions(
             ID, producer, partitions, "add", self.now_ms, protocol=self.limits.protocol
         )
-        code: ErrorCode = self.perform(turn)
+        code: ErrorCode = self.perform(result)
         return code
 
     def end(self, producer: Producer, *, commit: bool = True) -> ErrorCode:
         """EndTxn."""
-        turn = self.shard.end(ID, producer, "end", self.now_ms, commit=commit)
-        code: ErrorCode = self.perform(turn)
+        result = self.shard.end(ID, producer, "end", self.now_ms, commit=commit)
+        code: ErrorCode = self.perform(result)
         return code
 
     def bump(self, producer: Producer, *, commit: bool = True) -> Granted:
@@ -100,8 +100,8 @@ class Story:
         fresh_id = -1
         if self.shard.wants_id_to_end(request):
             fresh_id, self.next_id = self.next_id, self.next_id + 1
-        turn = self.shard.end_with_bump(request, "end", self.now_ms, fresh_id=fresh_id)
-        granted: Granted = self.perform(turn)
+        result = self.shard.end_with_bump(request, "end", self.now_ms, fresh_id=fresh_id)
+        granted: Granted = self.perform(result)
         return granted
 
     def write_markers(self) -> WriteMarkers:
@@ -110,9 +110,9 @@ class Story:
         self.perform(self.shard.complete(order, self.now_ms))
         return order
 
-    def sweep(self, turns: Iterable[Turn]) -> int:
+    def sweep(self, turns: Iterable[CoordinatorResult]) -> int:
         """Perform turns; how many there were."""
-        return len([self.perform(turn) for turn in turns])
+        return len([self.perform(result) for result in turns])
 
     def restart(self) -> None:
         """Read everything back from the log."""

@@ -172,8 +172,8 @@ def test_a_producer_of_the_first_protocol_keeps_its_epoch(story: Story) -> None:
     producer = story.begun()
     story.begun()
     now = Producer(producer.id, producer.epoch + 1)
-    turn = story.shard.add_partitions(ID, now, [T0], "add", story.now_ms)
-    assert story.perform(turn) is OK
+    result = story.shard.add_partitions(ID, now, [T0], "add", story.now_ms)
+    assert story.perform(result) is OK
     assert story.end(now) is OK
     assert story.write_markers().producer == now
     assert story.bump(producer) == FENCED

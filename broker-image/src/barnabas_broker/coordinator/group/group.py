@@ -7,8 +7,8 @@ Invariants: `leader_id` is a member wherever there are members; `static` maps ea
 the one member that has it; `pending` ids were given out and belong to no member yet; `unsynced`
 are members that have not sent SyncGroup in this generation.
 
-Offsets and the existence of the group change only by `coordinator.replay`; who is a member is
-soft, and what a crash leaves of it is the last generation that was written.
+Offsets and the existence of the group change only by `coordinator.replay`; membership is soft
+state, of which a crash leaves the last generation that was written.
 """
 
 from collections import Counter

@@ -148,7 +148,7 @@ class GroupCoordinator:
         return True
 
     def assignment(self, request: GroupSync) -> SyncGroupResponse | None:
-        """The answer to a SyncGroup that needs no turn (`Shard.assignment`), else None.
+        """The answer to a SyncGroup that writes nothing (`Shard.assignment`), else None.
 
         Nothing uncommitted is returned. Raises as `ask` does.
         """
@@ -158,7 +158,7 @@ class GroupCoordinator:
         return held.shard.assignment(request)
 
     def shard(self, group_id: str) -> Shard:
-        """The shard of a group, for what needs no turn; raises as `ask` does."""
+        """The shard of a group, for what writes nothing; raises as `ask` does."""
         return self._runtime.held(group_id).shard
 
     def group(self, group_id: str) -> Group | None:

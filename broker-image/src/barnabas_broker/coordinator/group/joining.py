@@ -81,28 +81,28 @@ class Joining:
         self._rebalancer = rebalancer
         self._new_id = new_id
 
-    def join(self, group: Group, join: Join, turn: CoordinatorResult) -> None:
+    def join(self, group: Group, join: Join, result: CoordinatorResult) -> None:
         """Take a request to its answer, or park it with its member."""
         request = join.request
         if not (self._has_room(group, request.member_id) and self._has_memory(group, join)):
             if request.member_id in group.members:
-                self._rebalancer.remove(group, group.members[request.member_id], turn)
-            turn.answer(join.waiter, error(ErrorCode.GROUP_MAX_SIZE_REACHED))
+                self._rebalancer.remove(group, group.members[request.member_id], result)
+            result.answer(join.waiter, error(ErrorCode.GROUP_MAX_SIZE_REACHED))
         elif not self._rebalancer.has_room(self._growth(group, join)):
             # Nothing that this client could do otherwise: it tries again until others have left.
             code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-            turn.answer(join.waiter, error(code, request.member_id))
+            result.answer(join.waiter, error(code, request.member_id))
         elif not group.supports(request.protocol_type, join.protocols):
             code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-            turn.answer(join.waiter, error(code, request.member_id))
+            result.answer(join.waiter, error(code, request.member_id))
         elif not request.member_id:
-            self._join_new(group, join, turn)
+            self._join_new(group, join, result)
         elif request.member_id in group.pending and request.group_instance_id is None:
             self._rebalancer.timers.cancel(TimerKey(Wait.PENDING, group.id, request.member_id))
-            self._add(group, request.member_id, join, turn)
+            self._add(group, request.member_id, join, result)
         else:
-            self._join_again(group, join, turn)
-        self._rebalancer.complete_if_all_joined(group, turn)
+            self._join_again(group, join, result)
+        self._rebalancer.complete_if_all_joined(group, result)
 
     def _has_room(self, group: Group, member_id: str) -> bool:
         """Whether one more is welcome; in a rebalance the last to come are the ones too many."""
@@ -144,29 +144,29 @@ class Joining:
 
     # --- new members
 
-    def _join_new(self, group: Group, join: Join, turn: CoordinatorResult) -> None:
+    def _join_new(self, group: Group, join: Join, result: CoordinatorResult) -> None:
         instance_id = join.request.group_instance_id
         if instance_id is not None:
             member_id = f"{instance_id}-{self._new_id()}"
             if instance_id in group.static:
-                self._return(group, member_id, join, turn)
+                self._return(group, member_id, join, result)
             else:
-                self._add(group, member_id, join, turn)
+                self._add(group, member_id, join, result)
             return
         member_id = f"{join.client.client_id}-{self._new_id()}"
         if join.version < MEMBER_ID_FIRST_SINCE:
-            self._add(group, member_id, join, turn)
+            self._add(group, member_id, join, result)
             return
         if len(group.pending) >= self._rebalancer.limits.members_max:
-            turn.answer(join.waiter, error(ErrorCode.GROUP_MAX_SIZE_REACHED))
+            result.answer(join.waiter, error(ErrorCode.GROUP_MAX_SIZE_REACHED))
             return
         assert member_id not in group.members, violated("an id is given out once")
         group.expect(member_id)
         pending = TimerKey(Wait.PENDING, group.id, member_id)
         self._rebalancer.timers.start(pending, join.request.session_timeout_ms)
-        turn.answer(join.waiter, error(ErrorCode.MEMBER_ID_REQUIRED, member_id))
+        result.answer(join.waiter, error(ErrorCode.MEMBER_ID_REQUIRED, member_id))
 
-    def _add(self, group: Group, member_id: str, join: Join, turn: CoordinatorResult) -> None:
+    def _add(self, group: Group, member_id: str, join: Join, result: CoordinatorResult) -> None:
         if group.state is GroupState.PREPARING_REBALANCE and group.generation == 0:
             group.newcomer = True
         member = Member(
@@ -184,16 +184,16 @@ class Joining:
         assert group.state is not GroupState.DEAD, violated("no member joins a group that is dead")
         key = TimerKey(Wait.SESSION, group.id, member_id)
         self._rebalancer.timers.start(key, NEW_MEMBER_TIMEOUT_MS)
-        self._rebalancer.begin(group, turn)
+        self._rebalancer.begin(group, result)
 
     # --- members we know
 
-    def _join_again(self, group: Group, join: Join, turn: CoordinatorResult) -> None:
+    def _join_again(self, group: Group, join: Join, result: CoordinatorResult) -> None:
         request = join.request
         code = group.check_member(request.member_id, request.group_instance_id)
         if code is not None or group.state is GroupState.EMPTY:
             code = code or ErrorCode.UNKNOWN_MEMBER_ID
-            turn.answer(join.waiter, error(code, request.member_id))
+            result.answer(join.waiter, error(code, request.member_id))
             return
         member = group.members[request.member_id]
         assert member.id == request.member_id, violated("members are kept by their ids")
@@ -204,19 +204,19 @@ class Joining:
             or (group.state is GroupState.STABLE and not leads)
         ):
             # It may have missed the generation, or retries.
-            turn.answer(join.waiter, generation_for(group, member))
+            result.answer(join.waiter, generation_for(group, member))
             return
         _update(group, member, join)
-        self._rebalancer.begin(group, turn)
+        self._rebalancer.begin(group, result)
 
     # --- static members that come back
 
-    def _return(self, group: Group, member_id: str, join: Join, turn: CoordinatorResult) -> None:
+    def _return(self, group: Group, member_id: str, join: Join, result: CoordinatorResult) -> None:
         old_leader = group.leader_id
         old_id = group.static[join.request.group_instance_id or ""]
         member = group.members[old_id]
-        answer_join(member, turn, error(ErrorCode.FENCED_INSTANCE_ID, old_id))
-        answer_sync(member, turn, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
+        answer_join(member, result, error(ErrorCode.FENCED_INSTANCE_ID, old_id))
+        answer_sync(member, result, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
         self._rebalancer.timers.cancel(TimerKey(Wait.SESSION, group.id, old_id))
         before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
         group.replace_static(old_id, member_id)
@@ -226,9 +226,9 @@ class Joining:
         _update(group, member, join)
         self._rebalancer.touch(group, member)
         if group.state is not GroupState.STABLE or group.elect_protocol() != group.protocol:
-            self._rebalancer.begin(group, turn)
+            self._rebalancer.begin(group, result)
             return
-        turn.records.append(
+        result.records.append(
             group.record({each.id: each.assignment for each in group.members.values()})
         )
 
@@ -241,17 +241,17 @@ class Joining:
             self._rebalancer.touch(group, member)
             instead.answer(join.waiter, error(group_write_error(code)))
 
-        turn.refuse = refuse
+        result.refuse = refuse
         member.joining = None
         leads = group.leader_id == member_id
         if join.version >= SKIP_ASSIGNMENT_SINCE:
-            turn.answer(join.waiter, generation_for(group, member, skip_assignment=leads))
+            result.answer(join.waiter, generation_for(group, member, skip_assignment=leads))
             return
         # As the leader it would assign, and no SyncGroup would carry that: so it is sent the
         # former leader, which is no member now.
         response = generation_for(group, member, with_members=False)
         response.leader = old_leader or ""
-        turn.answer(join.waiter, response)
+        result.answer(join.waiter, response)
 
 
 def _update(group: Group, member: Member, join: Join) -> None:

@@ -23,12 +23,12 @@ class Membership:
         group: Group,
         request: GroupSync,
         waiter: Waiter,
-        turn: CoordinatorResult,
+        result: CoordinatorResult,
     ) -> None:
         """Hand out an assignment, or park the request until the leader has sent it."""
         known = self.assignment(group, request)
         if known is not None:
-            turn.answer(waiter, known)
+            result.answer(waiter, known)
             return
         member = group.members[request.member_id]
         assert group.state is GroupState.COMPLETING_REBALANCE, violated(
@@ -36,7 +36,7 @@ class Membership:
         )
         member.syncing = waiter
         if group.leader_id == member.id:
-            self._assign(group, request, turn)
+            self._assign(group, request, result)
 
     def assignment(self, group: Group, request: GroupSync) -> SyncGroupResponse | None:
         """What the leader has sent for a member, or a refusal; None while that is to come."""
@@ -51,16 +51,16 @@ class Membership:
         self._rebalancer.touch(group, member)
         return _assigned(group, member.assignment)
 
-    def _assign(self, group: Group, request: GroupSync, turn: CoordinatorResult) -> None:
+    def _assign(self, group: Group, request: GroupSync, result: CoordinatorResult) -> None:
         """Write the leader's assignment; members it forgot get an empty one."""
         sent = dict(request.assignments)
         assert group.leader_id == request.member_id, violated("only the leader assigns")
-        turn.records.append(group.record(sent))
+        result.records.append(group.record(sent))
         waiting = [member for member in group.members.values() if member.syncing is not None]
         waiters = [(member, member.syncing) for member in waiting]
         for member in waiting:
             self._rebalancer.touch(group, member)
-            answer_sync(member, turn, _assigned(group, sent.get(member.id, b"")))
+            answer_sync(member, result, _assigned(group, sent.get(member.id, b"")))
 
         def refuse(code: ErrorCode, instead: CoordinatorResult) -> None:
             for member, waiter in waiters:
@@ -68,7 +68,7 @@ class Membership:
             self._rebalancer.fail_sync(group, group_write_error(code), instead)
             self._rebalancer.begin(group, instead)
 
-        turn.refuse = refuse
+        result.refuse = refuse
 
     def heartbeat(self, group: Group, request: GroupHeartbeat) -> ErrorCode:
         """Prolong a member's session; says when it must join again."""
@@ -84,7 +84,7 @@ class Membership:
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE
 
-    def leave(self, group: Group, leaver: MemberIdentity, turn: CoordinatorResult) -> ErrorCode:
+    def leave(self, group: Group, leaver: MemberIdentity, result: CoordinatorResult) -> ErrorCode:
         """Take one member out: by its id, or a static one by its instance id alone."""
         member_id = leaver.member_id
         if not member_id:
@@ -92,14 +92,14 @@ class Membership:
             if not member_id:
                 return ErrorCode.UNKNOWN_MEMBER_ID
         elif member_id in group.pending:
-            self._rebalancer.forget_pending(group, member_id, turn)
+            self._rebalancer.forget_pending(group, member_id, result)
             return ErrorCode.NONE
         else:
             code = group.check_member(member_id, leaver.group_instance_id)
             if code is not None:
                 return code
         assert member_id in group.members, violated("only members leave")
-        self._rebalancer.remove(group, group.members[member_id], turn)
+        self._rebalancer.remove(group, group.members[member_id], result)
         return ErrorCode.NONE
 
 

@@ -2,7 +2,7 @@
 
 What is written later counts more: an offset that was committed by itself, or in a transaction that
 has ended, is not put back by the end of one that wrote before it. Those overtaken stay pending, as
-readers who ask for stable offsets must wait for them all the same (KIP-447), but with nothing to
+an OffsetFetch with `require_stable` must wait for them all the same (KIP-447), but with nothing to
 apply.
 """
 

@@ -74,19 +74,19 @@ class Rebalancer:
         key = TimerKey(Wait.SESSION, group.id, member.id)
         self.timers.start(key, member.session_timeout_ms)
 
-    def remove(self, group: Group, member: Member, turn: CoordinatorResult) -> None:
+    def remove(self, group: Group, member: Member, result: CoordinatorResult) -> None:
         """Let a member go and have the others share what it read."""
-        self._forget(group, member, turn)
+        self._forget(group, member, result)
         if group.state is GroupState.PREPARING_REBALANCE:
-            self.complete_if_all_joined(group, turn)
+            self.complete_if_all_joined(group, result)
         else:
-            self.begin(group, turn)
+            self.begin(group, result)
 
-    def forget_pending(self, group: Group, member_id: str, turn: CoordinatorResult) -> None:
+    def forget_pending(self, group: Group, member_id: str, result: CoordinatorResult) -> None:
         """Drop a member id that was given out and not used."""
         group.forget(member_id)
         self.timers.cancel(TimerKey(Wait.PENDING, group.id, member_id))
-        self.complete_if_all_joined(group, turn)
+        self.complete_if_all_joined(group, result)
 
     def forget_group(self, group: Group) -> None:
         """Drop all pending ids and timers of a group."""
@@ -97,9 +97,9 @@ class Rebalancer:
         for member_id in group.pending:
             self.timers.cancel(TimerKey(Wait.PENDING, group.id, member_id))
 
-    def _forget(self, group: Group, member: Member, turn: CoordinatorResult) -> None:
-        answer_join(member, turn, error(ErrorCode.UNKNOWN_MEMBER_ID))
-        answer_sync(member, turn, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+    def _forget(self, group: Group, member: Member, result: CoordinatorResult) -> None:
+        answer_join(member, result, error(ErrorCode.UNKNOWN_MEMBER_ID))
+        answer_sync(member, result, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
         group.remove(member.id)
         assert member.joining is None, violated("a leaving member has been answered")
         assert member.syncing is None, violated("a leaving member has been answered")
@@ -107,35 +107,35 @@ class Rebalancer:
 
     # --- the course of it
 
-    def begin(self, group: Group, turn: CoordinatorResult) -> None:
+    def begin(self, group: Group, result: CoordinatorResult) -> None:
         """Call the members together, unless that goes on already."""
         if not may_rebalance(group.state):
             return
         if group.state is GroupState.COMPLETING_REBALANCE:
-            self.fail_sync(group, ErrorCode.REBALANCE_IN_PROGRESS, turn)
+            self.fail_sync(group, ErrorCode.REBALANCE_IN_PROGRESS, result)
         self.timers.cancel(TimerKey(Wait.SYNC, group.id))
         from_empty = group.state is GroupState.EMPTY
         assert group.remaining_delay_ms is None, violated("a rebalance has no delay left over")
-        group.happens(GroupEvent.REBALANCE_BEGUN, turn.now_ms)
+        group.happens(GroupEvent.REBALANCE_BEGUN, result.now_ms)
         if not from_empty:
             self._time_join(group, group.rebalance_timeout_ms)
-            self.complete_if_all_joined(group, turn)
+            self.complete_if_all_joined(group, result)
             return
         delay_ms = self.limits.initial_delay_ms
         if delay_ms <= 0:
-            self.complete(group, turn)
+            self.complete(group, result)
             return
         group.remaining_delay_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
         group.newcomer = False
         self._time_join(group, delay_ms)
 
-    def complete_if_all_joined(self, group: Group, turn: CoordinatorResult) -> None:
+    def complete_if_all_joined(self, group: Group, result: CoordinatorResult) -> None:
         """End the rebalance if no member is missing and it is not in its initial delay."""
         preparing = group.state is GroupState.PREPARING_REBALANCE
         if preparing and group.remaining_delay_ms is None and group.all_joined:
-            self.complete(group, turn)
+            self.complete(group, result)
 
-    def join_time_is_over(self, group: Group, turn: CoordinatorResult) -> None:
+    def join_time_is_over(self, group: Group, result: CoordinatorResult) -> None:
         """The timer of a rebalance has run out: prolong the initial delay, or end it."""
         if group.state is not GroupState.PREPARING_REBALANCE:
             return
@@ -147,15 +147,15 @@ class Rebalancer:
             assert group.remaining_delay_ms >= 0, violated("the delay comes to an end")
             self._time_join(group, delay_ms)
         else:
-            self.complete(group, turn)
+            self.complete(group, result)
 
-    def complete(self, group: Group, turn: CoordinatorResult) -> None:
+    def complete(self, group: Group, result: CoordinatorResult) -> None:
         """Start a generation of the joined members, and answer them."""
         group.remaining_delay_ms = None
         self.timers.cancel(TimerKey(Wait.JOIN, group.id))
         for member in list(group.members.values()):
             if member.joining is None and not member.is_static:
-                self._forget(group, member, turn)
+                self._forget(group, member, result)
         if group.members and not group.elect_joined_leader():
             # Only static members are left, and none has come: their sessions decide.
             self._time_join(group, group.rebalance_timeout_ms)
@@ -167,29 +167,29 @@ class Rebalancer:
         group.unsynced = set(group.members)
         if not group.members:
             group.protocol = None
-            group.happens(GroupEvent.NO_MEMBER_JOINED, turn.now_ms)
-            turn.records.append(group.record({}))
+            group.happens(GroupEvent.NO_MEMBER_JOINED, result.now_ms)
+            result.records.append(group.record({}))
             return
         group.protocol = group.elect_protocol()
         assert group.leader_id in group.members, violated("the leader of a group is a member")
-        group.happens(GroupEvent.MEMBERS_JOINED, turn.now_ms)
+        group.happens(GroupEvent.MEMBERS_JOINED, result.now_ms)
         for member in group.members.values():
-            answer_join(member, turn, generation_for(group, member))
+            answer_join(member, result, generation_for(group, member))
             self.touch(group, member)
             assert member.joining is None, violated("every member that joined has been answered")
             member.is_new = False
         key = TimerKey(Wait.SYNC, group.id)
         self.timers.start(key, group.rebalance_timeout_ms)
 
-    def sync_time_is_over(self, group: Group, turn: CoordinatorResult) -> None:
+    def sync_time_is_over(self, group: Group, result: CoordinatorResult) -> None:
         """Drop the members that have not sent SyncGroup, and begin again without them."""
         may_sync = group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
         if not may_sync or not group.unsynced:
             return
         assert group.unsynced <= group.members.keys(), violated("only members are to sync")
         for member_id in sorted(group.unsynced):
-            self._forget(group, group.members[member_id], turn)
-        self.begin(group, turn)
+            self._forget(group, group.members[member_id], result)
+        self.begin(group, result)
 
     def synced(self, group: Group, member: Member) -> None:
         """A member has sent SyncGroup."""
@@ -198,14 +198,14 @@ class Rebalancer:
         if not group.unsynced:
             self.timers.cancel(TimerKey(Wait.SYNC, group.id))
 
-    def fail_sync(self, group: Group, code: ErrorCode, turn: CoordinatorResult) -> None:
+    def fail_sync(self, group: Group, code: ErrorCode, result: CoordinatorResult) -> None:
         """Answer every SyncGroup that waits for an assignment with an error."""
         for member in group.members.values():
             member.assignment = b""
             group.weigh(member)
             if member.syncing is not None:
                 self.touch(group, member)
-            answer_sync(member, turn, SyncGroupResponse(error_code=code))
+            answer_sync(member, result, SyncGroupResponse(error_code=code))
 
             assert member.syncing is None, violated(
                 "no member waits for a rebalance that does not come"
@@ -215,17 +215,17 @@ class Rebalancer:
         self.timers.start(TimerKey(Wait.JOIN, group.id), delay_ms)
 
 
-def answer_join(member: Member, turn: CoordinatorResult, response: JoinGroupResponse) -> None:
+def answer_join(member: Member, result: CoordinatorResult, response: JoinGroupResponse) -> None:
     """Answer a member's parked JoinGroup, if there is one."""
     if member.joining is not None:
-        turn.answer(member.joining, response)
+        result.answer(member.joining, response)
         member.joining = None
 
 
-def answer_sync(member: Member, turn: CoordinatorResult, response: SyncGroupResponse) -> None:
+def answer_sync(member: Member, result: CoordinatorResult, response: SyncGroupResponse) -> None:
     """Answer a member's parked SyncGroup, if there is one."""
     if member.syncing is not None:
-        turn.answer(member.syncing, response)
+        result.answer(member.syncing, response)
         member.syncing = None
 
 

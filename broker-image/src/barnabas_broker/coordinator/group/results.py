@@ -1,4 +1,4 @@
-"""The turns of groups: see `coordinator.results`."""
+"""The results of group requests: see `coordinator.results`."""
 
 from typing import TYPE_CHECKING
 

@@ -1,10 +1,10 @@
-"""The groups of one partition of `__consumer_offsets`: requests in, turns out.
+"""The groups of one partition of `__consumer_offsets`: requests in, results out.
 
 A pure core: its inputs are the time of the wall clock, which is what records carry, a source
 of member ids and the steady clock, which is what timers go by. Every request method returns a
 `CoordinatorResult`; the shell appends its records, has each of them replayed here, and then hands
-out its answers, before it begins the next turn. `replay` is also how the groups are read back from
-the log, and the only thing that changes offsets, makes an assignment hold, or ends a group.
+out its answers, before it handles the next request. `replay` is also how the groups are read back
+from the log, and the only thing that changes offsets, makes an assignment hold, or ends a group.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -64,7 +64,7 @@ from barnabas_kafka.protocol.messages.sync_group import SyncGroupResponse
 from barnabas_kafka.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 TOMBSTONES_MAX = 1000
-"""Offsets that one turn of a sweep deletes; their tombstones fit well into one batch."""
+"""Offsets that one result of a sweep deletes; their tombstones fit well into one batch."""
 
 
 class Shard:
@@ -113,39 +113,39 @@ class Shard:
 
     def join(self, join: Join, now_ms: int) -> CoordinatorResult:
         """JoinGroup."""
-        turn = CoordinatorResult(now_ms)
+        result = CoordinatorResult(now_ms)
         request = join.request
         group = self.groups.get(request.group_id)
         limits = self.limits
         if not limits.session_min_ms <= request.session_timeout_ms <= limits.session_max_ms:
             code = ErrorCode.INVALID_SESSION_TIMEOUT
-            turn.answer(join.waiter, error(code, request.member_id))
+            result.answer(join.waiter, error(code, request.member_id))
         elif group is None and request.member_id:
             code = ErrorCode.UNKNOWN_MEMBER_ID
-            turn.answer(join.waiter, error(code, request.member_id))
+            result.answer(join.waiter, error(code, request.member_id))
         elif not self._may_make(request.group_id):
-            turn.answer(join.waiter, error(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+            result.answer(join.waiter, error(ErrorCode.COORDINATOR_NOT_AVAILABLE))
         else:
-            self._join(self._made(request.group_id, now_ms), join, turn)
+            self._join(self._made(request.group_id, now_ms), join, result)
             self._drop_if_unused(request.group_id)
-        return turn
+        return result
 
-    def _join(self, group: Group, join: Join, turn: CoordinatorResult) -> None:
+    def _join(self, group: Group, join: Join, result: CoordinatorResult) -> None:
         if group.consumers is not None:
             if not group.is_empty:
                 try:
-                    self._classic.join(group.consumers, join, turn)
+                    self._classic.join(group.consumers, join, result)
                 except KafkaError as fault:
-                    turn.answer(join.waiter, error(fault.code))
+                    result.answer(join.waiter, error(fault.code))
                 return
             # The name is free to take: nothing but offsets is left of the group.
             before = group
-            turn.records += fencing.group_tombstones(group.consumers)
-            group = self._renewed(group, turn.now_ms)
-            self._joining.join(group, join, turn)
-            turn.refuse = lambda code, instead: self._take_back(before, join, code, instead)
+            result.records += fencing.group_tombstones(group.consumers)
+            group = self._renewed(group, result.now_ms)
+            self._joining.join(group, join, result)
+            result.refuse = lambda code, instead: self._take_back(before, join, code, instead)
             return
-        self._joining.join(group, join, turn)
+        self._joining.join(group, join, result)
 
     def _take_back(
         self, before: Group, join: Join, code: ErrorCode, instead: CoordinatorResult
@@ -165,53 +165,53 @@ class Shard:
 
     def consumer_heartbeat(self, beat: Beat, now_ms: int) -> CoordinatorResult:
         """ConsumerGroupHeartbeat (KIP-848)."""
-        turn = CoordinatorResult(now_ms)
+        result = CoordinatorResult(now_ms)
         group = self.groups.get(beat.request.group_id)
         known = None if group is None else group.consumers
         try:
             if group is not None and known is None and beat.request.member_epoch == JOINING_EPOCH:
                 if not group.is_empty:
-                    known = self._upgrade(group, turn)
+                    known = self._upgrade(group, result)
                 elif group.protocol_type is not None:
-                    turn.records.append(GroupRecord(group.id, None))
-            self._heartbeats.beat(known, beat, turn)
+                    result.records.append(GroupRecord(group.id, None))
+            self._heartbeats.beat(known, beat, result)
         except KafkaError as fault:
-            turn = CoordinatorResult(now_ms)
-            turn.answer(beat.waiter, refused_beat(fault))
-        return turn
+            result = CoordinatorResult(now_ms)
+            result.answer(beat.waiter, refused_beat(fault))
+        return result
 
-    def _upgrade(self, group: Group, turn: CoordinatorResult) -> ConsumerGroup:
+    def _upgrade(self, group: Group, result: CoordinatorResult) -> ConsumerGroup:
         """Make a classic group one of the consumer protocol, and have its members join again."""
         migration.check_upgrade(group, self.limits)
         consumers, records = migration.upgraded(group, self._heartbeats.image)
-        turn.records += records
+        result.records += records
         code = ErrorCode.REBALANCE_IN_PROGRESS
         for member in group.members.values():
             # They stay parked until the records are replayed, for they may not be written.
             if member.joining is not None:
-                turn.answer(member.joining, error(code, member.id))
+                result.answer(member.joining, error(code, member.id))
             if member.syncing is not None:
-                turn.answer(member.syncing, SyncGroupResponse(error_code=code))
+                result.answer(member.syncing, SyncGroupResponse(error_code=code))
         self._heartbeats.begin_sessions(consumers)
         return consumers
 
     def sync(self, request: GroupSync, waiter: Waiter, now_ms: int) -> CoordinatorResult:
         """SyncGroup."""
-        turn = CoordinatorResult(now_ms)
+        result = CoordinatorResult(now_ms)
         group = self.groups.get(request.group_id)
         if group is None:
-            turn.answer(waiter, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+            result.answer(waiter, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
         elif group.consumers is not None:
             try:
-                self._classic.sync(group.consumers, request, waiter, turn)
+                self._classic.sync(group.consumers, request, waiter, result)
             except KafkaError as fault:
-                turn.answer(waiter, SyncGroupResponse(error_code=fault.code))
+                result.answer(waiter, SyncGroupResponse(error_code=fault.code))
         else:
-            self._membership.sync(group, request, waiter, turn)
-        return turn
+            self._membership.sync(group, request, waiter, result)
+        return result
 
     def assignment(self, request: GroupSync) -> SyncGroupResponse | None:
-        """The answer to a SyncGroup that needs no turn: most come when the leader's is there."""
+        """The answer to a SyncGroup that writes nothing: most come after the leader's."""
         group = self.groups.get(request.group_id)
         if group is None or group.consumers is not None:
             return None
@@ -231,13 +231,13 @@ class Shard:
 
     def leave(self, request: LeaveGroupRequest, waiter: Waiter, now_ms: int) -> CoordinatorResult:
         """LeaveGroup, as of version 3: an answer for each member."""
-        turn = CoordinatorResult(now_ms)
+        result = CoordinatorResult(now_ms)
         group = self.groups.get(request.group_id)
         response = LeaveGroupResponse()
         gone: dict[str, ConsumerMember] = {}
         for leaver in request.members:
             try:
-                code = self._left(group, leaver, gone, turn)
+                code = self._left(group, leaver, gone, result)
             except Exception as error:
                 code = refusal(error, "LeaveGroup", leaver.member_id).code
             response.members.append(
@@ -248,26 +248,26 @@ class Shard:
                 )
             )
         self._drop_if_unused(request.group_id)
-        turn.answer(waiter, response)
+        result.answer(waiter, response)
         if gone and group is not None and group.consumers is not None:
-            self._heartbeats.remove(group.consumers, gone.values(), turn)
-            turn.refuse = lambda code, instead: instead.answer(
+            self._heartbeats.remove(group.consumers, gone.values(), result)
+            result.refuse = lambda code, instead: instead.answer(
                 waiter, LeaveGroupResponse(error_code=commits.group_write_error(code))
             )
-        return turn
+        return result
 
     def _left(
         self,
         group: Group | None,
         leaver: MemberIdentity,
         gone: dict[str, ConsumerMember],
-        turn: CoordinatorResult,
+        result: CoordinatorResult,
     ) -> ErrorCode:
         if group is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
         if group.consumers is not None:
             return self._leave_among_consumers(group.consumers, leaver, gone)
-        return self._membership.leave(group, leaver, turn)
+        return self._membership.leave(group, leaver, result)
 
     def _leave_among_consumers(
         self, group: ConsumerGroup, leaver: MemberIdentity, gone: dict[str, ConsumerMember]
@@ -289,7 +289,7 @@ class Shard:
         version: int = commits.EPOCHS_SINCE,
     ) -> CoordinatorResult:
         """OffsetCommit, for partitions that exist."""
-        turn = CoordinatorResult(now_ms)
+        result = CoordinatorResult(now_ms)
         group = self.groups.get(request.group_id)
         if group is None and request.generation_id_or_member_epoch >= 0:
             code: ErrorCode | None = ErrorCode.ILLEGAL_GENERATION
@@ -307,20 +307,20 @@ class Shard:
         if code is not None or group is None:
             code = code or ErrorCode.ILLEGAL_GENERATION
             self._drop_if_unused(request.group_id)
-            turn.answer(waiter, commits.refused_commit(request, code))
-            return turn
+            result.answer(waiter, commits.refused_commit(request, code))
+            return result
         self.renew_session(group, request.member_id)
         records, response = commits.commits(
             group.id, request, metadata_bytes_max=self.limits.metadata_bytes_max, now_ms=now_ms
         )
-        turn.records += records
+        result.records += records
         if not records:
             self._drop_if_unused(request.group_id)
-        turn.answer(waiter, response)
-        turn.refuse = lambda code, instead: instead.answer(
+        result.answer(waiter, response)
+        result.refuse = lambda code, instead: instead.answer(
             waiter, commits.refused_commit(request, commits.commit_write_error(code))
         )
-        return turn
+        return result
 
     def renew_session(self, group: Group, member_id: str) -> None:
         """Restart the session of a member of the classic protocol; others have none here."""
@@ -338,51 +338,51 @@ class Shard:
             code = commits.transactional_commit_fault(group, request)
         if code is not None:
             self._drop_if_unused(request.group_id)
-            turn = CoordinatorResult(now_ms)
-            turn.answer(waiter, commits.refused_transactional_commit(request, code))
-            return turn
+            result = CoordinatorResult(now_ms)
+            result.answer(waiter, commits.refused_transactional_commit(request, code))
+            return result
         records, response = commits.transactional_commits(
             request, metadata_bytes_max=self.limits.metadata_bytes_max, now_ms=now_ms
         )
         producer = Producer(request.producer_id, request.producer_epoch)
-        turn = CoordinatorResult(now_ms, records=list(records), producer=producer)
-        turn.answer(waiter, response)
-        turn.refuse = lambda code, instead: instead.answer(
+        result = CoordinatorResult(now_ms, records=list(records), producer=producer)
+        result.answer(waiter, response)
+        result.refuse = lambda code, instead: instead.answer(
             waiter,
             commits.refused_transactional_commit(request, commits.commit_write_error(code)),
         )
-        return turn
+        return result
 
     def delete_offsets(
         self, group_id: str, partitions: Sequence[TopicPartition], waiter: Waiter, now_ms: int
     ) -> CoordinatorResult:
         """OffsetDelete: an answer for each partition (KIP-496)."""
-        turn = CoordinatorResult(now_ms)
+        result = CoordinatorResult(now_ms)
         group = self.groups.get(group_id)
         if group is None:
             code = ErrorCode.GROUP_ID_NOT_FOUND
-            turn.answer(waiter, OffsetDeleteResponse(error_code=code))
-            return turn
+            result.answer(waiter, OffsetDeleteResponse(error_code=code))
+            return result
         if not group.is_empty and group.subscriptions() is None:
-            turn.answer(waiter, OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP))
-            return turn
+            result.answer(waiter, OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP))
+            return result
         faults = {each: commits.deletion_fault(group, each) for each in partitions}
         doomed = [each for each, fault in faults.items() if fault is None]
-        turn.records += commits.tombstones(group, doomed)
+        result.records += commits.tombstones(group, doomed)
         if doomed and group.consumers is None and _has_only(group, doomed):
             # As Kafka: a group of the classic protocol goes with its last offset.
-            turn.records += ending(group)
-        turn.answer(waiter, commits.deletions(faults))
-        turn.refuse = lambda code, instead: instead.answer(
+            result.records += ending(group)
+        result.answer(waiter, commits.deletions(faults))
+        result.refuse = lambda code, instead: instead.answer(
             waiter, OffsetDeleteResponse(error_code=commits.write_error(code))
         )
-        return turn
+        return result
 
     # --- groups
 
     def delete(self, group_id: str, waiter: Waiter, now_ms: int) -> CoordinatorResult:
         """One group of DeleteGroups."""
-        turn = CoordinatorResult(now_ms)
+        result = CoordinatorResult(now_ms)
         group = self.groups.get(group_id)
         code = ErrorCode.NONE
         if group is None:
@@ -390,14 +390,14 @@ class Shard:
         elif not group.is_empty:
             code = ErrorCode.NON_EMPTY_GROUP
         else:
-            turn.records += commits.tombstones(group, group.offsets)
-            turn.records += ending(group)
-        turn.answer(waiter, DeletableGroupResult(group_id=group_id, error_code=code))
-        turn.refuse = lambda code, instead: instead.answer(
+            result.records += commits.tombstones(group, group.offsets)
+            result.records += ending(group)
+        result.answer(waiter, DeletableGroupResult(group_id=group_id, error_code=code))
+        result.refuse = lambda code, instead: instead.answer(
             waiter,
             DeletableGroupResult(group_id=group_id, error_code=commits.write_error(code)),
         )
-        return turn
+        return result
 
     def expire(self, now_ms: int) -> Iterator[CoordinatorResult]:
         """Forget offsets that are kept no longer, and groups that nothing is left of."""
@@ -433,28 +433,28 @@ class Shard:
         key = self._rebalancer.timers.pop_due()
         if key is None:
             return None
-        turn = CoordinatorResult(now_ms)
+        result = CoordinatorResult(now_ms)
         group = self.groups.get(key.group_id)
         if group is not None:
-            self._time_is_over(group, key, turn)
+            self._time_is_over(group, key, result)
             self._drop_if_unused(key.group_id)
-        return turn
+        return result
 
-    def _time_is_over(self, group: Group, key: TimerKey, turn: CoordinatorResult) -> None:
+    def _time_is_over(self, group: Group, key: TimerKey, result: CoordinatorResult) -> None:
         if key.wait in CONSUMER_WAITS:
             if group.consumers is not None:
-                self._heartbeats.miss(group.consumers, key, turn)
+                self._heartbeats.miss(group.consumers, key, result)
         elif key.wait is Wait.JOIN:
-            self._rebalancer.join_time_is_over(group, turn)
+            self._rebalancer.join_time_is_over(group, result)
         elif key.wait is Wait.SYNC:
-            self._rebalancer.sync_time_is_over(group, turn)
+            self._rebalancer.sync_time_is_over(group, result)
         elif key.wait is Wait.PENDING:
-            self._rebalancer.forget_pending(group, key.member_id, turn)
+            self._rebalancer.forget_pending(group, key.member_id, result)
         else:
             member = group.members.get(key.member_id)
             # One that waits for us is not expected to send; its answer restarts its session.
             if member is not None and not member.waits:
-                self._rebalancer.remove(group, member, turn)
+                self._rebalancer.remove(group, member, result)
 
     # --- state
 
@@ -570,21 +570,21 @@ class Shard:
             for member in group.members.values():
                 self._rebalancer.touch(group, member)
             if len(group.members) > self.limits.members_max:
-                turn = CoordinatorResult(now_ms)
-                self._rebalancer.begin(group, turn)
-                yield turn
+                result = CoordinatorResult(now_ms)
+                self._rebalancer.begin(group, result)
+                yield result
 
     def resign(self, now_ms: int) -> CoordinatorResult:
         """Answer all waiting members with NOT_COORDINATOR, and drop all groups."""
-        turn = CoordinatorResult(now_ms)
+        result = CoordinatorResult(now_ms)
 
         def refuse(group: Group) -> None:
             for member in group.members.values():
                 if member.joining is not None:
-                    turn.answer(member.joining, error(ErrorCode.NOT_COORDINATOR, member.id))
+                    result.answer(member.joining, error(ErrorCode.NOT_COORDINATOR, member.id))
                 if member.syncing is not None:
                     refused = SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR)
-                    turn.answer(member.syncing, refused)
+                    result.answer(member.syncing, refused)
 
         each_isolated(self.groups.values(), refuse, "Resignation", name=_id_of)
         self.groups = {}
@@ -592,7 +592,7 @@ class Shard:
         self.account.leave()
         assert self.account.held >= 0, violated("memory is given back once")
         self.account = Account()
-        return turn
+        return result
 
     def _may_make(self, group_id: str) -> bool:
         """Whether there is a group of this name, or room for one."""
@@ -631,8 +631,8 @@ def _id_of(group: Group) -> str:
 def _forget_offsets(
     group: Group, gone: Sequence[TopicPartition], now_ms: int
 ) -> Iterator[CoordinatorResult]:
-    """Delete these offsets of a group, so many in a turn."""
+    """Delete these offsets of a group, so many in one result."""
     for start in range(0, len(gone), TOMBSTONES_MAX):
-        turn = CoordinatorResult(now_ms)
-        turn.records += commits.tombstones(group, gone[start : start + TOMBSTONES_MAX])
-        yield turn
+        result = CoordinatorResult(now_ms)
+        result.records += commits.tombstones(group, gone[start : start + TOMBSTONES_MAX])
+        yield result

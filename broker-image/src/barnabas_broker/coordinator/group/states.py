@@ -24,7 +24,7 @@ class GroupState(Enum):
     Action: joins are parked; heartbeats, SyncGroup are answered REBALANCE_IN_PROGRESS; commits of
     the generation before are accepted.
     Transition: all members have joined, or the rebalance timeout is over: COMPLETING_REBALANCE,
-    with those who came; none is left: EMPTY.
+    with those that joined; none is left: EMPTY.
     """
 
     COMPLETING_REBALANCE = "CompletingRebalance"

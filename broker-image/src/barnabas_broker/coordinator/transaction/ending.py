@@ -51,7 +51,7 @@ class Ending:
         self._marker = Marker(order.producer, order.commit, coordinator_epoch, order.protocol)
         self._missing = sorted(order.partitions)
         self._again: list[TopicPartition] = []
-        # Those of this turn without a response: they count as not written.
+        # Those of this iteration without a response: they count as not written.
         self._unheard: set[TopicPartition] = set()
         self._writer = writer
         self._elsewhere = elsewhere
@@ -63,7 +63,7 @@ class Ending:
         self._loop = asyncio.get_running_loop()
 
     def begin(self) -> None:
-        """Start with the next turn of the event loop."""
+        """Start with the next iteration of the event loop."""
         self._loop.call_soon(self._go)
 
     def _go(self) -> None:

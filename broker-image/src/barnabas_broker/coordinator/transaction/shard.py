@@ -1,9 +1,9 @@
-"""The transactional ids of one partition of `__transaction_state`: requests in, turns out.
+"""The transactional ids of one partition of `__transaction_state`: requests in, results out.
 
-A pure core: time and producer ids are its inputs. Every request method returns a `Turn`;
-the shell appends its records, has each of them replayed here, and hands out its answers and
-carries out its orders once they count. `replay` is also how transactions are read back from the
-log, and the only thing that changes any.
+A pure core: time and producer ids are its inputs. Every request method returns a
+`CoordinatorResult`; the shell appends its records, has each of them replayed here, and hands out
+its answers and carries out its orders once they count. `replay` is also how transactions are read
+back from the log, and the only thing that changes any.
 
 Once a decision counts, the shell is ordered to write markers (`WriteMarkers`) and reports with
 `complete`. An order is repeated after loading, so that markers may be written twice: the second
@@ -30,7 +30,7 @@ from barnabas_broker.invariants import violated
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
 
-Turn = results.CoordinatorResult[TransactionRecord]
+CoordinatorResult = results.CoordinatorResult[TransactionRecord]
 
 NO_PRODUCER = Producer(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 
@@ -93,12 +93,12 @@ class Shard:
 
     def initialise(
         self, request: Initialisation, waiter: Waiter, now_ms: int, *, fresh_id: int
-    ) -> Turn:
+    ) -> CoordinatorResult:
         """InitProducerId; `fresh_id` is used only where `wants_producer_id`."""
-        turn = Turn(now_ms)
+        result = CoordinatorResult(now_ms)
         if not 0 < request.timeout_ms <= self.limits.timeout_max_ms:
-            turn.answer(waiter, Granted(ErrorCode.INVALID_TRANSACTION_TIMEOUT))
-            return turn
+            result.answer(waiter, Granted(ErrorCode.INVALID_TRANSACTION_TIMEOUT))
+            return result
         known = self.transactions.get(request.transactional_id)
         if known is None:
             known = Transaction(
@@ -108,25 +108,25 @@ class Shard:
                 timeout_ms=request.timeout_ms,
             )
             if not self._has_room(known.memory_bytes):
-                turn.answer(waiter, Granted(ErrorCode.COORDINATOR_NOT_AVAILABLE))
-                return turn
+                result.answer(waiter, Granted(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+                return result
         code = _initialisation_fault(known, request.expected)
         if code is not None:
-            turn.answer(waiter, Granted(code))
+            result.answer(waiter, Granted(code))
         elif known.state is TransactionState.ONGOING:
             # Its producer is fenced, and the client asks again when the abort is over.
             fenced = known.fenced(protocol=self.limits.protocol)
             aborted = fenced.prepared(commit=False, now_ms=now_ms, protocol=fenced.protocol)
-            self._decide(turn, aborted)
-            turn.answer(waiter, Granted(ErrorCode.CONCURRENT_TRANSACTIONS))
-            turn.refuse = lambda code, instead: instead.answer(waiter, Granted(write_error(code)))
+            self._decide(result, aborted)
+            result.answer(waiter, Granted(ErrorCode.CONCURRENT_TRANSACTIONS))
+            result.refuse = lambda code, instead: instead.answer(waiter, Granted(write_error(code)))
         else:
-            self._grant(turn, known, request, waiter, fresh_id)
-        return turn
+            self._grant(result, known, request, waiter, fresh_id)
+        return result
 
     def _grant(
         self,
-        turn: Turn,
+        result: CoordinatorResult,
         known: Transaction,
         request: Initialisation,
         waiter: Waiter,
@@ -153,11 +153,11 @@ class Shard:
             epoch=epoch,
             last_epoch=last_epoch,
             timeout_ms=request.timeout_ms,
-            now_ms=turn.now_ms,
+            now_ms=result.now_ms,
         )
-        turn.records.append(self._record(granted))
-        turn.answer(waiter, Granted(ErrorCode.NONE, Producer(producer_id, epoch)))
-        turn.refuse = lambda code, instead: instead.answer(waiter, Granted(write_error(code)))
+        result.records.append(self._record(granted))
+        result.answer(waiter, Granted(ErrorCode.NONE, Producer(producer_id, epoch)))
+        result.refuse = lambda code, instead: instead.answer(waiter, Granted(write_error(code)))
 
     # --- transactions
 
@@ -170,17 +170,17 @@ class Shard:
         now_ms: int,
         *,
         protocol: int = 0,
-    ) -> Turn:
+    ) -> CoordinatorResult:
         """AddPartitionsToTxn and AddOffsetsToTxn; the answer is an ErrorCode.
 
         In protocol 2 brokers ask this for the producers that write to them (KIP-890).
         """
-        turn = Turn(now_ms)
+        result = CoordinatorResult(now_ms)
         found = self._of(transactional_id, producer)
         if isinstance(found, ErrorCode):
-            turn.answer(waiter, found)
+            result.answer(waiter, found)
         elif found.is_ending:
-            turn.answer(waiter, ErrorCode.CONCURRENT_TRANSACTIONS)
+            result.answer(waiter, ErrorCode.CONCURRENT_TRANSACTIONS)
         else:
             goes_on = found.state is TransactionState.ONGOING
             if not (goes_on and found.partitions.issuperset(partitions)):
@@ -190,12 +190,12 @@ class Shard:
                     "an open transaction loses no partitions"
                 )
                 if not self._has_room(changed.memory_bytes - found.memory_bytes):
-                    turn.answer(waiter, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-                    return turn
-                turn.records.append(self._record(changed))
-                _refuse_with_code(turn, waiter)
-            turn.answer(waiter, ErrorCode.NONE)
-        return turn
+                    result.answer(waiter, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+                    return result
+                result.records.append(self._record(changed))
+                _refuse_with_code(result, waiter)
+            result.answer(waiter, ErrorCode.NONE)
+        return result
 
     def verify(
         self, transactional_id: str, producer: Producer, partitions: Collection[TopicPartition]
@@ -219,52 +219,56 @@ class Shard:
         now_ms: int,
         *,
         commit: bool,
-    ) -> Turn:
+    ) -> CoordinatorResult:
         """EndTxn; the answer is an ErrorCode, given when the decision counts."""
-        turn = Turn(now_ms)
+        result = CoordinatorResult(now_ms)
         found = self._of(transactional_id, producer)
         if isinstance(found, ErrorCode):
-            turn.answer(waiter, found)
+            result.answer(waiter, found)
         elif found.state is TransactionState.ONGOING:
-            self._decide(turn, found.prepared(commit=commit, now_ms=now_ms))
-            turn.answer(waiter, ErrorCode.NONE)
-            _refuse_with_code(turn, waiter)
+            self._decide(result, found.prepared(commit=commit, now_ms=now_ms))
+            result.answer(waiter, ErrorCode.NONE)
+            _refuse_with_code(result, waiter)
         else:
-            turn.answer(waiter, _END_AGAIN.get((found.state, commit), ErrorCode.INVALID_TXN_STATE))
-        return turn
+            result.answer(
+                waiter, _END_AGAIN.get((found.state, commit), ErrorCode.INVALID_TXN_STATE)
+            )
+        return result
 
     def wants_id_to_end(self, request: End) -> bool:
         """Whether `end_with_bump` needs an unused producer id."""
         known = self.transactions.get(request.transactional_id)
         return known is not None and known.is_exhausted and not known.is_ending
 
-    def end_with_bump(self, request: End, waiter: Waiter, now_ms: int, *, fresh_id: int) -> Turn:
+    def end_with_bump(
+        self, request: End, waiter: Waiter, now_ms: int, *, fresh_id: int
+    ) -> CoordinatorResult:
         """EndTxn in protocol 2: decide, and give the producer the epoch of its next transaction.
 
         The answer is a Granted. An end that is repeated comes with the epoch of the transaction
         that it has ended, and is distinguished by that from the end of the next one (KIP-890).
         """
-        turn = Turn(now_ms)
+        result = CoordinatorResult(now_ms)
         commit = request.commit
         found = self._at_end(request.transactional_id, request.producer)
         if isinstance(found, ErrorCode):
-            turn.answer(waiter, Granted(found))
-            return turn
+            result.answer(waiter, Granted(found))
+            return result
         is_repeated = found.epoch != request.producer.epoch
         is_open = found.state is TransactionState.ONGOING
-        # Who was shut out at its last epoch goes on with another id.
+        # A producer fenced at its last epoch goes on with another id.
         is_new = not is_repeated or found.is_out_of_reach
         if is_open or (not commit and is_new and found.state in AT_REST):
             decided = found.prepared_with_bump(commit=commit, now_ms=now_ms, fresh_id=fresh_id)
-            self._decide(turn, decided)
-            turn.answer(waiter, Granted(ErrorCode.NONE, decided.successor))
-            turn.refuse = lambda code, instead: instead.answer(waiter, Granted(write_error(code)))
+            self._decide(result, decided)
+            result.answer(waiter, Granted(ErrorCode.NONE, decided.successor))
+            result.refuse = lambda code, instead: instead.answer(waiter, Granted(write_error(code)))
         elif is_repeated:
             code = _END_AGAIN.get((found.state, commit), ErrorCode.INVALID_TXN_STATE)
-            turn.answer(waiter, Granted(code, NO_PRODUCER if code else found.successor))
+            result.answer(waiter, Granted(code, NO_PRODUCER if code else found.successor))
         else:
-            turn.answer(waiter, Granted(ErrorCode.INVALID_TXN_STATE))
-        return turn
+            result.answer(waiter, Granted(ErrorCode.INVALID_TXN_STATE))
+        return result
 
     def _at_end(self, transactional_id: str, producer: Producer) -> Transaction | ErrorCode:
         """The transaction that a producer would end in protocol 2, or why it may not."""
@@ -286,19 +290,19 @@ class Shard:
             allowed.append(found.epoch - 1)
         return found if producer.epoch in allowed else ErrorCode.PRODUCER_FENCED
 
-    def complete(self, done: WriteMarkers, now_ms: int) -> Turn:
+    def complete(self, done: WriteMarkers, now_ms: int) -> CoordinatorResult:
         """The order was carried out: every partition knows."""
-        turn = Turn(now_ms)
+        result = CoordinatorResult(now_ms)
         found = self.transactions.get(done.transactional_id)
         if found is not None and found.is_ending and _markers(found).producer == done.producer:
             assert found.id == done.transactional_id, violated("ids are kept by name")
-            turn.records.append(self._record(found.completed(now_ms)))
-        return turn
+            result.records.append(self._record(found.completed(now_ms)))
+        return result
 
-    def _decide(self, turn: Turn, decided: Transaction) -> None:
+    def _decide(self, result: CoordinatorResult, decided: Transaction) -> None:
         assert decided.is_ending, violated("markers are written for what was decided")
-        turn.records.append(self._record(decided))
-        turn.orders.append(_markers(decided))
+        result.records.append(self._record(decided))
+        result.orders.append(_markers(decided))
 
     def _record(self, transaction: Transaction) -> TransactionRecord:
         version = TAGGED if self.limits.protocol else PLAIN
@@ -321,32 +325,32 @@ class Shard:
         """Nothing here is due at a moment of its own: sweeps look after time."""
         return None
 
-    def tick(self, now_ms: int) -> Turn | None:
+    def tick(self, now_ms: int) -> CoordinatorResult | None:
         """There is nothing to do."""
         return None
 
-    def abort_timed_out(self, now_ms: int) -> Iterator[Turn]:
+    def abort_timed_out(self, now_ms: int) -> Iterator[CoordinatorResult]:
         """Abort transactions that are open for too long, and shut their producers out."""
 
-        def abort(each: Transaction) -> Iterator[Turn]:
+        def abort(each: Transaction) -> Iterator[CoordinatorResult]:
             if each.timed_out(now_ms):
-                turn = Turn(now_ms)
+                result = CoordinatorResult(now_ms)
                 fenced = each.fenced(protocol=self.limits.protocol)
                 self._decide(
-                    turn, fenced.prepared(commit=False, now_ms=now_ms, protocol=fenced.protocol)
+                    result, fenced.prepared(commit=False, now_ms=now_ms, protocol=fenced.protocol)
                 )
-                yield turn
+                yield result
 
         every = list(self.transactions.values())
         yield from chain_isolated(every, abort, "Abort after a timeout", name=_id_of)
 
-    def expire(self, now_ms: int) -> Iterator[Turn]:
+    def expire(self, now_ms: int) -> Iterator[CoordinatorResult]:
         """Forget transactional ids that were not used for long."""
 
-        def expire(each: Transaction) -> Iterator[Turn]:
+        def expire(each: Transaction) -> Iterator[CoordinatorResult]:
             age_ms = now_ms - each.updated_ms
             if each.state in AT_REST and age_ms >= self.limits.expiration_ms:
-                yield Turn(now_ms, records=[TransactionRecord(each.id, None)])
+                yield CoordinatorResult(now_ms, records=[TransactionRecord(each.id, None)])
 
         every = list(self.transactions.values())
         yield from chain_isolated(every, expire, "Expiration", name=_id_of)
@@ -370,14 +374,14 @@ class Shard:
         else:
             self._tagged.discard(record.transactional_id)
 
-    def loaded(self, now_ms: int) -> Iterator[Turn]:
+    def loaded(self, now_ms: int) -> Iterator[CoordinatorResult]:
         """Go on with the endings that were under way; call once all records are read back."""
         for each in list(self.transactions.values()):
             if each.is_ending:
-                yield Turn(now_ms, orders=[_markers(each)])
+                yield CoordinatorResult(now_ms, orders=[_markers(each)])
         yield from self.plainly(now_ms)
 
-    def plainly(self, now_ms: int) -> Iterator[Turn]:
+    def plainly(self, now_ms: int) -> Iterator[CoordinatorResult]:
         """Write again, for every Kafka to read, what was written while protocol 2 was in force.
 
         To be called whenever that may have ended. The records before go with the next compaction.
@@ -386,15 +390,15 @@ class Shard:
             return
         for each in list(self.transactions.values()):
             if each.id in self._tagged:
-                yield Turn(now_ms, records=[self._record(replace(each, protocol=0))])
+                yield CoordinatorResult(now_ms, records=[self._record(replace(each, protocol=0))])
 
-    def resign(self, now_ms: int) -> Turn:
+    def resign(self, now_ms: int) -> CoordinatorResult:
         """Forget everything; only the log counts."""
         self.transactions = {}
         self._tagged = set()
         self.account.leave()
         self.account = Account()
-        return Turn(now_ms)
+        return CoordinatorResult(now_ms)
 
     def _has_room(self, more: int) -> bool:
         """Whether the transactional ids of the broker may take so many bytes more.
@@ -442,8 +446,8 @@ def _markers(decided: Transaction) -> WriteMarkers:
     )
 
 
-def _refuse_with_code(turn: Turn, waiter: Waiter) -> None:
-    turn.refuse = lambda code, instead: instead.answer(waiter, write_error(code))
+def _refuse_with_code(result: CoordinatorResult, waiter: Waiter) -> None:
+    result.refuse = lambda code, instead: instead.answer(waiter, write_error(code))
 
 
 def write_error(code: ErrorCode) -> ErrorCode:

@@ -20,11 +20,11 @@ from barnabas_broker.coordinator.transaction.limits import Limits
 from barnabas_broker.coordinator.transaction.markers import Elsewhere, MarkerWriter
 from barnabas_broker.coordinator.transaction.records import TransactionRecord
 from barnabas_broker.coordinator.transaction.shard import (
+    CoordinatorResult,
     End,
     Granted,
     Initialisation,
     Shard,
-    Turn,
     WriteMarkers,
 )
 from barnabas_broker.coordinator.transaction.transaction import (
@@ -147,7 +147,7 @@ class TransactionCoordinator:
         if self._runtime.held(transactional_id).shard.wants_producer_id(request):
             fresh_id = await self._new_producer_id()
 
-        def step(shard: Shard, waiter: Waiter, now_ms: int) -> Turn:
+        def step(shard: Shard, waiter: Waiter, now_ms: int) -> CoordinatorResult:
             return shard.initialise(request, waiter, now_ms, fresh_id=fresh_id)
 
         answer = self._runtime.ask(transactional_id, step)
@@ -167,7 +167,7 @@ class TransactionCoordinator:
         `protocol` is the one that the producer speaks.
         """
 
-        def step(shard: Shard, waiter: Waiter, now_ms: int) -> Turn:
+        def step(shard: Shard, waiter: Waiter, now_ms: int) -> CoordinatorResult:
             return shard.add_partitions(
                 transactional_id, producer, partitions, waiter, now_ms, protocol=protocol
             )
@@ -185,7 +185,7 @@ class TransactionCoordinator:
     def end(self, transactional_id: str, producer: Producer, *, commit: bool) -> Answer:
         """Commit or abort a transaction; raises as `Runtime.ask` does."""
 
-        def step(shard: Shard, waiter: Waiter, now_ms: int) -> Turn:
+        def step(shard: Shard, waiter: Waiter, now_ms: int) -> CoordinatorResult:
             return shard.end(transactional_id, producer, waiter, now_ms, commit=commit)
 
         answer: Answer = self._runtime.ask(transactional_id, step)
@@ -197,7 +197,7 @@ class TransactionCoordinator:
         if self._runtime.held(request.transactional_id).shard.wants_id_to_end(request):
             fresh_id = await self._new_producer_id()
 
-        def step(shard: Shard, waiter: Waiter, now_ms: int) -> Turn:
+        def step(shard: Shard, waiter: Waiter, now_ms: int) -> CoordinatorResult:
             return shard.end_with_bump(request, waiter, now_ms, fresh_id=fresh_id)
 
         answer = self._runtime.ask(request.transactional_id, step)
@@ -244,9 +244,9 @@ class TransactionCoordinator:
         ).begin()
 
     def _sweep_every(self, interval: Key[int], work: Callable[[], Any]) -> None:
-        def turn() -> None:
+        def result() -> None:
             self._sweep_every(interval, work)
             work()
 
         delay_ms = self._settings()[interval]
-        self._sweeps[interval.name] = self._loop.call_later(delay_ms / 1000, turn)
+        self._sweeps[interval.name] = self._loop.call_later(delay_ms / 1000, result)

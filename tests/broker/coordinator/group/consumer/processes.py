@@ -346,12 +346,12 @@ class Classic(Process):
             for number in owned.partitions
         }
         shares: dict[str, list[TopicPartitions]] = {member: [] for member in told}
-        turn = 0
+        result = 0
         for name, topic in sorted(self.world.image.topics.items()):
             wanting = sorted(member for member, each in told.items() if name in each.topics)
             for number in range(len(topic.partitions) if wanting else 0):
-                turn += 1
-                member = wanting[turn % len(wanting)]
+                result += 1
+                member = wanting[result % len(wanting)]
                 if had.get((name, number), member) == member:
                     share = TopicPartitions(topic=name, partitions=[number])
                     shares[member].append(share)

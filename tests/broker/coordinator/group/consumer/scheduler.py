@@ -161,27 +161,27 @@ class World(Topics, GroupWorld):
             self.put_topic(name, 2)
         elif name != KEPT and self.random.random() < 0.5:
             self.drop_topic(name)
-            for turn in self.shard.forget_topics({name}, self.now_ms):
-                self.perform(turn)
+            for result in self.shard.forget_topics({name}, self.now_ms):
+                self.perform(result)
         else:
             self.put_topic(name, min(len(known.partitions) + 1, PARTITIONS_MAX))
 
     # --- the coordinator and its log
 
-    def perform(self, turn: CoordinatorResult) -> None:
-        if turn.records and not self.is_well and self.random.random() < 0.05:
-            turn = turn.refused(ErrorCode.NOT_ENOUGH_REPLICAS)
+    def perform(self, result: CoordinatorResult) -> None:
+        if result.records and not self.is_well and self.random.random() < 0.05:
+            result = result.refused(ErrorCode.NOT_ENOUGH_REPLICAS)
         self.batches += 1
-        for record in turn.records:
+        for record in result.records:
             self.append(record)
-            self.shard.replay(record, turn.now_ms)
+            self.shard.replay(record, result.now_ms)
         self._check_epochs()
-        self.waiting.append(turn)
+        self.waiting.append(result)
         if self.is_well or self.random.random() < 0.6:
             self.count()
-        if turn.follow is not None:
-            then: CoordinatorResult = CoordinatorResult(turn.now_ms)
-            turn.follow(then)
+        if result.follow is not None:
+            then: CoordinatorResult = CoordinatorResult(result.now_ms)
+            result.follow(then)
             self.perform(then)
 
     def append(self, record: Record) -> None:
@@ -204,8 +204,8 @@ class World(Topics, GroupWorld):
         self.shard = self._reloaded()
         self.epochs = 0, 0
         self._check_epochs()
-        for turn in self.shard.loaded(self.now_ms):
-            self.perform(turn)
+        for result in self.shard.loaded(self.now_ms):
+            self.perform(result)
 
     def _bounds(self, start: int, end: int) -> list[int]:
         """Where batches begin or end: each is there as a whole, or not at all."""
@@ -275,10 +275,10 @@ class World(Topics, GroupWorld):
         """What the coordinator makes of a request."""
         if request.kind == "beat":
             return self.shard.consumer_heartbeat(_beat(request), self.now_ms)
-        turn = super().decide(request)
+        result = super().decide(request)
         if request.kind == "commit":
-            self._check_commit(request, turn)
-        return turn
+            self._check_commit(request, result)
+        return result
 
     def offsets(self) -> dict[tuple[str, int], int]:
         """By topic and partition."""
@@ -308,8 +308,8 @@ class World(Topics, GroupWorld):
         for what, known in _known(self.shard).items():
             assert read.get(what) == known, f"{what} differs when read back: {read} for {known}"
 
-    def _check_commit(self, request: Request, turn: CoordinatorResult) -> None:
-        (_, answer), group = turn.answers[0], self.group
+    def _check_commit(self, request: Request, result: CoordinatorResult) -> None:
+        (_, answer), group = result.answers[0], self.group
         if code_of("commit", answer) is not ErrorCode.NONE or group is None:
             return
         self.met["commits"] += 1

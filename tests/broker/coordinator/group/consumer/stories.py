@@ -88,8 +88,8 @@ class ConsumerStory(Topics, Story):
             assert read == record
             self.shard.replay(read, self.now_ms)
         self.shard.on_image(self.image)
-        for turn in self.shard.loaded(self.now_ms):
-            self.perform(turn)
+        for result in self.shard.loaded(self.now_ms):
+            self.perform(result)
 
 
 def _readable(record: Record) -> tuple[bytes, bytes | None]:

@@ -8,7 +8,7 @@ import pytest
 
 from barnabas_broker.coordinator.group.consumer import expressions, validation
 from barnabas_broker.coordinator.group.consumer.expressions import Expressions
-from barnabas_broker.coordinator.group.consumer.speaker import EXPRESSIONS_MAX
+from barnabas_broker.coordinator.group.consumer.member_update import EXPRESSIONS_MAX
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from tests.broker.coordinator.group.consumer.stories import ConsumerStory
 

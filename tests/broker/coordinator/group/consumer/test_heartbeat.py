@@ -330,8 +330,8 @@ def test_offsets_of_topics_that_members_read_do_not_expire() -> None:
 
 
 def _expire(story: ConsumerStory) -> None:
-    for turn in story.shard.expire(story.now_ms):
-        story.perform(turn)
+    for result in story.shard.expire(story.now_ms):
+        story.perform(result)
 
 
 def test_a_group_with_members_is_not_deleted() -> None:

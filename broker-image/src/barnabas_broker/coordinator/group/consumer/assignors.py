@@ -139,7 +139,7 @@ class _Evening:
     def level(self) -> None:
         """Move partitions from members with more to such with at least two fewer.
 
-        Directly where that goes, and else through others in between, who end up with as many as
+        Directly where that goes, and else through others in between, which end up with as many as
         before. Each move lowers the sum of the squares of the counts, so it comes to an end.
         """
         moved = True

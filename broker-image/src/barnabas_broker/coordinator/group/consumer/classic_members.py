@@ -15,18 +15,18 @@ from dataclasses import replace
 from barnabas_broker.coordinator.group.commits import group_write_error
 from barnabas_broker.coordinator.group.consumer import fencing, migration
 from barnabas_broker.coordinator.group.consumer.group import ConsumerGroup
-from barnabas_broker.coordinator.group.consumer.heartbeat import Heartbeats, Words
+from barnabas_broker.coordinator.group.consumer.heartbeat import Heartbeats, ReportedState
 from barnabas_broker.coordinator.group.consumer.member import (
     NOTHING,
     ClassicTerms,
     ConsumerMember,
     MemberState,
 )
-from barnabas_broker.coordinator.group.consumer.speaker import (
-    Speaker,
+from barnabas_broker.coordinator.group.consumer.member_update import (
+    MemberUpdate,
     check_memory,
     check_room,
-    in_place_of,
+    replace_static_member,
 )
 from barnabas_broker.coordinator.group.group import CONSUMERS
 from barnabas_broker.coordinator.group.joining import MEMBER_ID_FIRST_SINCE, Join
@@ -53,21 +53,21 @@ class ClassicMembers:
 
     # --- JoinGroup
 
-    def join(self, group: ConsumerGroup, join: Join, turn: CoordinatorResult) -> None:
+    def join(self, group: ConsumerGroup, join: Join, result: CoordinatorResult) -> None:
         """Take a member in, or one step further; raises KafkaError for what is refused."""
         request = join.request
         is_new = not request.member_id
         member_id = request.member_id or self._new_id()
         self._check(group, member_id, join)
         if is_new and join.version >= MEMBER_ID_FIRST_SINCE and request.group_instance_id is None:
-            turn.answer(join.waiter, error(ErrorCode.MEMBER_ID_REQUIRED, member_id))
+            result.answer(join.waiter, error(ErrorCode.MEMBER_ID_REQUIRED, member_id))
             return
-        speaker = self._speaker(group, member_id, join)
+        update = self._member_update(group, member_id, join)
         subscription = migration.subscription_of(join.protocols[0][1])
-        member = _updated(speaker.member, join, subscription)
-        check_memory(speaker.before, member, self._rebalancer.has_room)
+        member = _updated(update.member, join, subscription)
+        check_memory(update.before, member, self._rebalancer.has_room)
         owned = migration.owned(subscription.owned_partitions, self._heartbeats.image)
-        after = self._heartbeats.advance(group, speaker, member, Words(owned), turn)
+        after = self._heartbeats.advance(group, update, member, ReportedState(owned), result)
         self._rebalancer.timers.cancel(_key(Wait.CLASSIC_JOIN, group, after))
         response = JoinGroupResponse(
             generation_id=after.epoch,
@@ -75,15 +75,15 @@ class ClassicMembers:
             protocol_name=join.protocols[0][0],
             member_id=after.id,
         )
-        turn.answer(join.waiter, response)
-        turn.refuse = lambda code, instead: instead.answer(
+        result.answer(join.waiter, response)
+        result.refuse = lambda code, instead: instead.answer(
             join.waiter, error(group_write_error(code), request.member_id)
         )
-        replaced = speaker.replaced
+        replaced = update.replaced
         limits = self._rebalancer.limits
         if replaced is not None and migration.may_downgrade(group, {replaced}, limits, coming=1):
             members = {**group.members, replaced: after}
-            self._heartbeats.downgrade(group, members, turn, generation=after.epoch)
+            self._heartbeats.downgrade(group, members, result, generation=after.epoch)
             return
         sync = _key(Wait.CLASSIC_SYNC, group, after)
         self._rebalancer.timers.start(sync, after.rebalance_timeout_ms)
@@ -109,15 +109,15 @@ class ClassicMembers:
         if join.request.protocol_type != CONSUMERS or next(common, None) is None:
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
-    def _speaker(self, group: ConsumerGroup, member_id: str, join: Join) -> Speaker:
+    def _member_update(self, group: ConsumerGroup, member_id: str, join: Join) -> MemberUpdate:
         instance_id = join.request.group_instance_id
         if instance_id is None:
-            return Speaker.of(group, member_id)
+            return MemberUpdate.of(group, member_id)
         if join.request.member_id:
             fencing.static_member(group, instance_id, member_id)
         elif instance_id in group.static:
-            return in_place_of(group, group.static[instance_id], member_id, classic=True)
-        return Speaker.of(group, member_id)
+            return replace_static_member(group, group.static[instance_id], member_id, classic=True)
+        return MemberUpdate.of(group, member_id)
 
     # --- SyncGroup, Heartbeat, LeaveGroup
 
@@ -126,7 +126,7 @@ class ClassicMembers:
         group: ConsumerGroup,
         request: GroupSync,
         waiter: Waiter,
-        turn: CoordinatorResult,
+        result: CoordinatorResult,
     ) -> None:
         """Hand out what the member reads; raises KafkaError for what is refused."""
         member, terms = self._member(group, request.member_id, request.group_instance_id)
@@ -147,7 +147,7 @@ class ClassicMembers:
             protocol_name=request.protocol_name,
             assignment=assignment,
         )
-        turn.answer(waiter, response)
+        result.answer(waiter, response)
 
     def heartbeat(self, group: ConsumerGroup, request: GroupHeartbeat) -> ErrorCode:
         """Prolong a session; raises KafkaError for what is refused.

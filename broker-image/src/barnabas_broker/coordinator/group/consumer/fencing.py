@@ -1,4 +1,4 @@
-"""Who may speak for a member, in which epoch, and what a member's end writes."""
+"""Fencing of members by id, instance id and epoch, and the tombstones of a member or group."""
 
 from collections.abc import Iterable, Mapping
 

@@ -1,8 +1,8 @@
 """ConsumerGroupHeartbeat: one request in which members join, learn, give up, live and leave.
 
-The course of each (Kafka's `GroupMetadataManager.consumerGroupHeartbeat`): who speaks, and may it;
-what has changed in what it wants; does that, or the metadata, raise the group's epoch; is there
-a target for this epoch; one step of this member towards it. Everything that changes is written.
+The steps of each (Kafka's `GroupMetadataManager.consumerGroupHeartbeat`): find the member and check
+its epoch; update its subscription; bump the group epoch if that or the metadata has changed; update
+the target assignment; reconcile this member one step towards it. All that changes is written.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -22,6 +22,13 @@ from barnabas_broker.coordinator.group.consumer.member import (
     ConsumerMember,
     MemberState,
 )
+from barnabas_broker.coordinator.group.consumer.member_update import (
+    MemberUpdate,
+    check_expression,
+    check_memory,
+    check_room,
+    replace_static_member,
+)
 from barnabas_broker.coordinator.group.consumer.reconciling import reconciled
 from barnabas_broker.coordinator.group.consumer.records import (
     ConsumerRecord,
@@ -29,13 +36,6 @@ from barnabas_broker.coordinator.group.consumer.records import (
     by_topic,
     epoch_record,
     partitions_of,
-)
-from barnabas_broker.coordinator.group.consumer.speaker import (
-    Speaker,
-    check_expression,
-    check_memory,
-    check_room,
-    in_place_of,
 )
 from barnabas_broker.coordinator.group.consumer.validation import check
 from barnabas_broker.coordinator.group.group import Group
@@ -90,10 +90,10 @@ class Beat:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """What a member says besides what is remembered.
+class ReportedState:
+    """What a member reports that is not stored.
 
-    `owned` is what it reads, None where it does not say; `visible` says which topics it may
+    `owned` is what it reads, None where it does not report it; `visible` says which topics it may
     describe: with None all expressions stay as they were resolved.
     """
 
@@ -146,7 +146,7 @@ class Heartbeats:
             except KafkaError:
                 continue
 
-    def beat(self, known: ConsumerGroup | None, beat: Beat, turn: CoordinatorResult) -> None:
+    def beat(self, known: ConsumerGroup | None, beat: Beat, result: CoordinatorResult) -> None:
         """Take a request to its answer; `known` is the group, if it is one of this protocol.
 
         Raises KafkaError for what is refused.
@@ -160,57 +160,57 @@ class Heartbeats:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, message)
         group = known or ConsumerGroup(request.group_id)
         if request.member_epoch in (LEAVING_EPOCH, ABSENT_EPOCH):
-            self._leave(group, beat, turn)
+            self._leave(group, beat, result)
             return
-        speaker = self._speaker(group, beat)
-        member = _updated(speaker.member, beat)
-        if member != speaker.before:
-            check_memory(speaker.before, member, self._rebalancer.has_room)
+        update = self._member_update(group, beat)
+        member = _updated(update.member, beat)
+        if member != update.before:
+            check_memory(update.before, member, self._rebalancer.has_room)
             check_expression(group, member)
-        words = Words(beat.owned, beat.visible)
-        after = self.advance(group, speaker, member, words, turn)
+        reported = ReportedState(beat.owned, beat.visible)
+        after = self.advance(group, update, member, reported, result)
         sends_assignment = (
             request.member_epoch == JOINING_EPOCH
             or after.assigned != member.assigned
             or beat.is_full
         )
         self._answer(
-            beat, turn, after.id, after.epoch, after.assigned if sends_assignment else None
+            beat, result, after.id, after.epoch, after.assigned if sends_assignment else None
         )
 
     def advance(
         self,
         group: ConsumerGroup,
-        speaker: Speaker,
+        update: MemberUpdate,
         member: ConsumerMember,
-        words: Words,
-        turn: CoordinatorResult,
+        reported: ReportedState,
+        result: CoordinatorResult,
     ) -> ConsumerMember:
         """Write what has changed about a member, and take it one step towards its target."""
-        turn.records += speaker.records
-        known = speaker.before
-        if speaker.replaced is not None:
+        result.records += update.records
+        known = update.before
+        if update.replaced is not None:
             # The member has been copied by now; its new words apply to the copy.
-            known = speaker.member
-            kept = group.target.get(speaker.replaced, NOTHING)
-            turn.records.append(known.subscription_record(group.id))
-            turn.records.append(targets.target_record(group.id, known.id, kept))
-            turn.records.append(known.current_record(group.id))
+            known = update.member
+            kept = group.target.get(update.replaced, NOTHING)
+            result.records.append(known.subscription_record(group.id))
+            result.records.append(targets.target_record(group.id, known.id, kept))
+            result.records.append(known.current_record(group.id))
         if member != known:
-            turn.records.append(member.subscription_record(group.id))
-        epoch, target = self._aim(group, speaker, member, words, turn)
+            result.records.append(member.subscription_record(group.id))
+        epoch, target = self._aim(group, update, member, reported, result)
         after = reconciled(
-            member, epoch=epoch, target=target, owned=words.owned, is_held=group.held
+            member, epoch=epoch, target=target, owned=reported.owned, is_held=group.held
         )
         if after != member:
-            turn.records.append(after.current_record(group.id))
+            result.records.append(after.current_record(group.id))
             self._time_revocation(group, after)
         self.touch(group.id, after)
         return after
 
     # --- the sending member
 
-    def _speaker(self, group: ConsumerGroup, beat: Beat) -> Speaker:
+    def _member_update(self, group: ConsumerGroup, beat: Beat) -> MemberUpdate:
         request = beat.request
         joins = request.member_epoch == JOINING_EPOCH
         member_id = request.member_id or self._new_id()
@@ -223,41 +223,43 @@ class Heartbeats:
         elif joins:
             at_place = group.static.get(request.instance_id)
             if at_place is not None and at_place != member_id:
-                return in_place_of(group, at_place, member_id)
+                return replace_static_member(group, at_place, member_id)
         else:
             known = fencing.static_member(group, request.instance_id, member_id)
         if known is not None and not joins:
             fencing.check_epoch(known, request.member_epoch, beat.owned)
-        return Speaker.of(group, member_id)
+        return MemberUpdate.of(group, member_id)
 
     # --- the group's epoch and target
 
     def _aim(
         self,
         group: ConsumerGroup,
-        speaker: Speaker,
+        update: MemberUpdate,
         member: ConsumerMember,
-        words: Words,
-        turn: CoordinatorResult,
+        reported: ReportedState,
+        result: CoordinatorResult,
     ) -> tuple[int, Partitions]:
         """The epoch of the target and what it gives this member, both brought up to date."""
-        before = speaker.before
+        before = update.before
         # As Kafka: a member that joins without a subscription leaves the others' epoch as it is.
         had = (frozenset(), "") if before is None else (before.topics, before.regex)
         wants_other = group.epoch == 0 or had != (member.topics, member.regex)
         version = self.image.version
         is_current = not wants_other and group.seen_version == version
-        if is_current and group.epoch == group.target_epoch and speaker.replaced is None:
+        if is_current and group.epoch == group.target_epoch and update.replaced is None:
             return group.target_epoch, group.target.get(member.id, NOTHING)
-        members = {id_: each for id_, each in group.members.items() if id_ != speaker.replaced}
+        members = {id_: each for id_, each in group.members.items() if id_ != update.replaced}
         members[member.id] = member
         expressions: subscriptions.Expressions = group.expressions
-        if words.visible is not None:
-            expressions = subscriptions.resolve(members.values(), self._expressions, words.visible)
+        if reported.visible is not None:
+            expressions = subscriptions.resolve(
+                members.values(), self._expressions, reported.visible
+            )
         wanted = group.wanted_by_all(members.values(), expressions)
         topics = subscriptions.seen(frozenset().union(*set(wanted.values())), self.image)
         changes: list[ConsumerRecord] = subscriptions.expression_records(
-            group, expressions, version=version, now_ms=turn.now_ms
+            group, expressions, version=version, now_ms=result.now_ms
         )
         if topics != group.topics:
             changes.append(subscriptions.topics_record(group.id, topics))
@@ -265,23 +267,23 @@ class Heartbeats:
         if wants_other or changes:
             epoch += 1
             changes.append(epoch_record(group.id, epoch))
-        turn.records += changes
-        if not changes and words.visible is not None:
+        result.records += changes
+        if not changes and reported.visible is not None:
             group.seen_version = version
         if epoch == group.target_epoch:
-            return epoch, group.target.get(speaker.replaced or member.id, NOTHING)
+            return epoch, group.target.get(update.replaced or member.id, NOTHING)
         old = dict(group.target)
-        if speaker.replaced is not None:
-            old[member.id] = old.pop(speaker.replaced, NOTHING)
+        if update.replaced is not None:
+            old[member.id] = old.pop(update.replaced, NOTHING)
         offered = self._rebalancer.limits.consumers.assignors
         assignor = targets.elected_assignor(members.values(), offered)
         new = targets.target(wanted, topics, old, assignor=assignor)
-        turn.records += targets.target_records(group.id, old, new, epoch)
+        result.records += targets.target_records(group.id, old, new, epoch)
         return epoch, new[member.id]
 
     # --- leaving
 
-    def _leave(self, group: ConsumerGroup, beat: Beat, turn: CoordinatorResult) -> None:
+    def _leave(self, group: ConsumerGroup, beat: Beat, result: CoordinatorResult) -> None:
         request = beat.request
         if request.instance_id is None:
             member = group.members.get(request.member_id)
@@ -292,13 +294,13 @@ class Heartbeats:
         if request.member_epoch == ABSENT_EPOCH:
             # Its session goes on: when that is over, others get what it read.
             absent = replace(member, epoch=ABSENT_EPOCH, revoking=NOTHING)
-            turn.records.append(absent.current_record(group.id))
+            result.records.append(absent.current_record(group.id))
         else:
-            self.remove(group, [member], turn)
-        self._answer(beat, turn, member.id, request.member_epoch, None)
+            self.remove(group, [member], result)
+        self._answer(beat, result, member.id, request.member_epoch, None)
 
     def remove(
-        self, group: ConsumerGroup, members: Collection[ConsumerMember], turn: CoordinatorResult
+        self, group: ConsumerGroup, members: Collection[ConsumerMember], result: CoordinatorResult
     ) -> None:
         """Let members go; the others take over what they read with their next heartbeats.
 
@@ -309,15 +311,15 @@ class Heartbeats:
         gone = {member.id: None for member in members}
         if migration.may_downgrade(group, gone, self._rebalancer.limits):
             stay = {id_: each for id_, each in group.members.items() if id_ not in gone}
-            self.downgrade(group, stay, turn, generation=group.epoch, rebalances=True)
+            self.downgrade(group, stay, result, generation=group.epoch, rebalances=True)
             return
         for member_id in gone:
-            turn.records += fencing.member_tombstones(group.id, member_id)
+            result.records += fencing.member_tombstones(group.id, member_id)
         left = [each for each in group.members.values() if each.id not in gone]
         topics = subscriptions.seen(group.subscribed(left), self.image)
         if topics != group.topics:
-            turn.records.append(subscriptions.topics_record(group.id, topics))
-        turn.records.append(epoch_record(group.id, group.epoch + 1))
+            result.records.append(subscriptions.topics_record(group.id, topics))
+        result.records.append(epoch_record(group.id, group.epoch + 1))
 
         def settle(_then: CoordinatorResult) -> None:
             # Not before: a member that could not be written off is still expected, for nothing else
@@ -325,23 +327,23 @@ class Heartbeats:
             for member_id in gone:
                 self._forget_waits(group.id, member_id)
 
-        turn.follow = settle
+        result.follow = settle
 
-    def miss(self, group: ConsumerGroup, key: TimerKey, turn: CoordinatorResult) -> None:
+    def miss(self, group: ConsumerGroup, key: TimerKey, result: CoordinatorResult) -> None:
         """Remove a member after its session timeout; where that fails, try again later."""
         member = group.members.get(key.member_id)
         if member is None:
             return
         if key.wait is Wait.REVOCATION and member.epoch == ABSENT_EPOCH:
             return  # It has let go of everything, and has its session to come back.
-        self.remove(group, [member], turn)
-        turn.refuse = lambda _code, _instead: self.touch(group.id, member)
+        self.remove(group, [member], result)
+        result.refuse = lambda _code, _instead: self.touch(group.id, member)
 
     def downgrade(
         self,
         group: ConsumerGroup,
         members: Mapping[str, ConsumerMember],
-        turn: CoordinatorResult,
+        result: CoordinatorResult,
         *,
         generation: int,
         rebalances: bool = False,
@@ -353,9 +355,9 @@ class Heartbeats:
         """
         topics = self.image.topic_ids
         down = migration.downgraded(
-            group, members, topics=topics, generation=generation, now_ms=turn.now_ms
+            group, members, topics=topics, generation=generation, now_ms=result.now_ms
         )
-        turn.records += down.records
+        result.records += down.records
 
         def settle(then: CoordinatorResult) -> None:
             classic = self._find(group.id)
@@ -369,7 +371,7 @@ class Heartbeats:
             if rebalances:
                 self._rebalancer.begin(classic, then)
 
-        turn.follow = settle
+        result.follow = settle
 
     def _forget_waits(self, group_id: str, member_id: str) -> None:
         for wait in CONSUMER_WAITS:
@@ -404,7 +406,7 @@ class Heartbeats:
     def _answer(
         self,
         beat: Beat,
-        turn: CoordinatorResult,
+        result: CoordinatorResult,
         member_id: str,
         epoch: int,
         assigned: Partitions | None,
@@ -424,8 +426,8 @@ class Heartbeats:
             heartbeat_interval_ms=interval_ms if epoch >= 0 else 0,
             assignment=assignment,
         )
-        turn.answer(beat.waiter, response)
-        turn.refuse = lambda code, instead: instead.answer(
+        result.answer(beat.waiter, response)
+        result.refuse = lambda code, instead: instead.answer(
             beat.waiter,
             ConsumerGroupHeartbeatResponse(error_code=consumer_group_write_error(code)),
         )

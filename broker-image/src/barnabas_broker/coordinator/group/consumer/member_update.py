@@ -1,4 +1,7 @@
-"""Who speaks for a member of a group of the consumer protocol, through either protocol."""
+"""The member that a request updates, in a group of the consumer protocol; limits on new members.
+
+The sender may be new, known, or a static member that replaces another with its instance id.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -15,8 +18,8 @@ from barnabas_kafka.errors import ErrorCode, KafkaError
 
 
 @dataclass(slots=True)
-class Speaker:
-    """The member before and now, and the one whose place it takes."""
+class MemberUpdate:
+    """The member before and now, and the id of the static member that it replaces."""
 
     before: ConsumerMember | None
     member: ConsumerMember
@@ -24,15 +27,15 @@ class Speaker:
     records: list[ConsumerRecord] = field(default_factory=list)
 
     @classmethod
-    def of(cls, group: ConsumerGroup, member_id: str) -> "Speaker":
+    def of(cls, group: ConsumerGroup, member_id: str) -> "MemberUpdate":
         """The sender of a request, which may or may not be a member yet."""
         known = group.members.get(member_id)
         return cls(known, known or ConsumerMember(id=member_id))
 
 
-def in_place_of(
+def replace_static_member(
     group: ConsumerGroup, old_id: str, new_id: str, *, classic: bool = False
-) -> Speaker:
+) -> MemberUpdate:
     """A static member that comes back under another id and takes its place.
 
     Raises KafkaError UNRELEASED_INSTANCE_ID where that is not free: members of the consumer
@@ -46,7 +49,7 @@ def in_place_of(
             f"because the instance id is owned by member {old_id}.",
         )
     member = replace(old, id=new_id, epoch=JOINING_EPOCH, previous_epoch=JOINING_EPOCH)
-    return Speaker(old, member, old_id, fencing.member_tombstones(group.id, old_id))
+    return MemberUpdate(old, member, old_id, fencing.member_tombstones(group.id, old_id))
 
 
 def check_memory(

@@ -10,8 +10,12 @@ from barnabas_broker.coordinator.group.consumer.member import (
     ClassicTerms,
     ConsumerMember,
 )
+from barnabas_broker.coordinator.group.consumer.member_update import (
+    MemberUpdate,
+    check_room,
+    replace_static_member,
+)
 from barnabas_broker.coordinator.group.consumer.records import Kind
-from barnabas_broker.coordinator.group.consumer.speaker import Speaker, check_room, in_place_of
 from barnabas_kafka.errors import ErrorCode, KafkaError
 
 MEMBER = ConsumerMember(id="old", instance_id="i", epoch=3, previous_epoch=2)
@@ -26,9 +30,9 @@ def group_of(member: ConsumerMember) -> ConsumerGroup:
 
 def test_members_and_others() -> None:
     """One that is none yet begins with nothing."""
-    known = Speaker.of(group_of(MEMBER), "old")
+    known = MemberUpdate.of(group_of(MEMBER), "old")
     assert (known.before, known.member) == (MEMBER, MEMBER)
-    unknown = Speaker.of(group_of(MEMBER), "new")
+    unknown = MemberUpdate.of(group_of(MEMBER), "new")
     assert (unknown.before, unknown.member) == (None, ConsumerMember(id="new"))
 
 
@@ -46,12 +50,12 @@ def test_a_place_that_is_free(member: ConsumerMember, classic: bool, free: bool)
     group = group_of(member)
     if not free:
         with pytest.raises(KafkaError) as refused:
-            in_place_of(group, "old", "new", classic=classic)
+            replace_static_member(group, "old", "new", classic=classic)
         assert refused.value.code is ErrorCode.UNRELEASED_INSTANCE_ID
         return
-    speaker = in_place_of(group, "old", "new", classic=classic)
-    assert (speaker.replaced, speaker.member.id, speaker.member.epoch) == ("old", "new", 0)
-    kinds = [(each.kind, each.part, each.value) for each in speaker.records]
+    update = replace_static_member(group, "old", "new", classic=classic)
+    assert (update.replaced, update.member.id, update.member.epoch) == ("old", "new", 0)
+    kinds = [(each.kind, each.part, each.value) for each in update.records]
     assert kinds == [(kind, "old", None) for kind in (Kind.CURRENT, Kind.TARGET, Kind.MEMBER)]
 
 

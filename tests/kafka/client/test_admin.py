@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Awaitable
 from typing import TypeVar
 
@@ -28,6 +29,7 @@ from barnabas_kafka.client import (
 )
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
+from barnabas_kafka.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas_kafka.protocol.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -179,6 +181,50 @@ def test_the_deadline_names_the_reason() -> None:
                 await results
 
     run(test())
+
+
+@pytest.mark.parametrize(
+    ("closes_at", "hint"),
+    [(ApiVersionsRequest, "may require TLS"), (MetadataRequest, "may require SASL")],
+)
+def test_a_listener_of_another_security_protocol(closes_at: type[Request], hint: str) -> None:
+    """It closes connections without a word, as a broker that stops does: the error names both."""
+
+    def close(_broker: FakeBroker, request: Request, _version: int) -> None:
+        if isinstance(request, closes_at):
+            raise ConnectionError
+
+    async def test() -> None:
+        async with (
+            FakeCluster(answer=close) as cluster,
+            AsyncAdmin(config(cluster, timeout_s=0.3)) as admin,
+        ):
+            closed = f"the connection to {cluster.bootstrap} was closed.*; the listener {hint}"
+            with pytest.raises(DeadlineExceededError, match=closed):
+                await admin.call(describe_cluster())
+
+    run(test())
+
+
+def test_a_listener_without_tls() -> None:
+    """It closes a connection that begins with the handshake of TLS."""
+
+    async def test() -> None:
+        async with await asyncio.start_server(_leave, "127.0.0.1", 0) as server:
+            address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            tls = ClientConfig(
+                bootstrap_servers=address, tls=ssl.create_default_context(), timeout_s=0.3
+            )
+            async with AsyncAdmin(tls) as admin:
+                with pytest.raises(DeadlineExceededError, match="; the listener may not speak TLS"):
+                    await admin.call(describe_cluster())
+
+    run(test())
+
+
+async def _leave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read(1)
+    writer.close()
 
 
 def test_without_a_controller_the_call_says_so() -> None:

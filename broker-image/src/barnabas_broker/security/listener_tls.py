@@ -21,6 +21,7 @@ from barnabas_broker.security.stores import (
     load_trust,
     named_by_ending,
 )
+from barnabas_broker.security.tls_alerts import AlertingContext
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_kafka.settings.definitions import Key, SettingError
@@ -65,7 +66,7 @@ def listener_tls(settings: BrokerSettings, listener: str) -> ListenerTls:
     Raises SettingError with the listener's own name of the setting, or StoreError.
     """
     of = _Of(settings, listener)
-    context = _context(ssl.PROTOCOL_TLS_SERVER, of)
+    context = _prepared(AlertingContext(ssl.PROTOCOL_TLS_SERVER), of)
     # Tickets would outlive a change of what a client's certificate must be; `resumed_sessions`.
     context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
     context.num_tickets = 0
@@ -89,7 +90,7 @@ def client_context(settings: BrokerSettings, listener: str, server: ListenerTls)
     would not connect to itself reaches no other. Raises SettingError or StoreError.
     """
     of = _Of(settings, listener)
-    context = _context(ssl.PROTOCOL_TLS_CLIENT, of)
+    context = _prepared(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), of)
     key = keys.SSL_ENDPOINT_IDENTIFICATION_ALGORITHM
     algorithm = of(key).strip().lower()
     if algorithm not in ("", HTTPS):
@@ -174,9 +175,8 @@ class _Of:
         return Store(path=path, kind=given if as_given else None, password=self(password))
 
 
-def _context(protocol: int, of: _Of) -> ssl.SSLContext:
-    """What both sides of a connection have: versions, ciphers, and the broker's certificate."""
-    context = ssl.SSLContext(protocol)
+def _prepared(context: ssl.SSLContext, of: _Of) -> ssl.SSLContext:
+    """With what both sides of a connection have: versions, ciphers, the broker's certificate."""
     versions = _versions(of)
     context.minimum_version, context.maximum_version = min(versions), max(versions)
     _choose_ciphers(context, of)

@@ -266,8 +266,10 @@ class Listener:
         if context is None:
             await self._loop.connect_accepted_socket(lambda: session, sock)
             return
+        from barnabas_broker.security.tls_alerts import accepted
         from barnabas_broker.server.network.tls_connection import TlsConnection
 
+        accepted.set(sock)  # In the context of this connection's task.
         await self._loop.connect_accepted_socket(
             lambda: TlsConnection(session),
             sock,

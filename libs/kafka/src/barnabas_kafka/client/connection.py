@@ -85,6 +85,7 @@ class Connection:
     ) -> None:
         """`mechanism` and `exchange` belong together; without them there is no SASL."""
         self.state = State.VERSIONS
+        self.mechanism: Final = mechanism
         self._client_id = client_id
         self._authentication = None if exchange is None else Authentication(mechanism, exchange)
         self._frames = FrameReader(limit=response_bytes_max)

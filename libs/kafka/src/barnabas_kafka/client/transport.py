@@ -41,6 +41,7 @@ class BrokerConnection(asyncio.Protocol):
         self._waiting: dict[int, asyncio.Future[Response]] = {}
         self._error: ClientError | None = None
         self._retired = False
+        self._answered = False
         self._idle: asyncio.TimerHandle | None = None
         self._expires_at: float | None = None
         self._ready: asyncio.Future[None] = self._loop.create_future()
@@ -112,6 +113,7 @@ class BrokerConnection(asyncio.Protocol):
             if lifetime_s > 0:
                 self._expires_at = self._loop.time() + lifetime_s * SESSION_SHARE
             self._ready.set_result(None)
+        self._answered |= bool(received)
         for each in received:
             answered = self._waiting.pop(each.correlation_id, None)
             if answered is not None and not answered.done():
@@ -121,8 +123,24 @@ class BrokerConnection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """The connection has ended, by either side."""
+        if isinstance(error, ssl.SSLError) and "ALERT" in (error.reason or ""):
+            self.abort(AuthenticationError(f"TLS with {self._name} failed: {error}"))
+            return
         reason = f": {error}" if error else ""
-        self.abort(DisconnectError(f"the connection to {self._name} was closed{reason}"))
+        text = f"the connection to {self._name} was closed{reason}"
+        self.abort(DisconnectError(text + self._likely_cause()))
+
+    def _likely_cause(self) -> str:
+        """Why a connection ends that has had no response: listeners close those of another kind."""
+        if self._answered:
+            return ""
+        if self._core.state is State.READY:
+            return "" if self._core.mechanism else "; the listener may require SASL"
+        if self._core.state is not State.VERSIONS or self._transport is None:
+            return ""
+        if self._transport.get_extra_info("ssl_object") is None:
+            return "; the listener may require TLS"
+        return "; the listener may require a client certificate"
 
     def _flush(self) -> None:
         output = self._core.take_output()
@@ -181,6 +199,10 @@ async def connect(address: Address, config: ClientConfig) -> BrokerConnection:
         )
     except ssl.SSLError as raised:
         error = AuthenticationError(f"TLS with {address} failed: {raised}")
+    except ConnectionResetError as raised:
+        # Also how asyncio says that the peer has left before TLS was agreed upon, without a text.
+        hint = " during the TLS handshake; the listener may not speak TLS" if config.tls else ""
+        error = DisconnectError(f"{address} closed the connection{hint or f': {raised}'}")
     except (OSError, UnicodeError) as raised:  # The latter for a host that cannot be a name.
         error = DisconnectError(f"cannot connect to {address}: {raised}")
     except ClientError as raised:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
-from contextlib import closing, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from importlib import import_module
 from itertools import permutations
 from pathlib import Path
@@ -19,6 +19,10 @@ from click.testing import CliRunner
 
 from barnabas_broker.cli.listener_probe import Listener, advice, listener_at
 from barnabas_broker.testing import Broker
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.protocol import codec
+from barnabas_kafka.protocol.frames import frame
+from barnabas_kafka.protocol.messages.sasl_handshake import SaslHandshakeResponse
 from tests.broker.cli.conftest import run_command
 from tests.oracle.certificates import Certificate
 from tests.waiting import ATTEMPT_S
@@ -128,6 +132,24 @@ def test_a_client_certificate_is_missing(broker: Broker, certificates: Path) -> 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x15\x03\x01"])
 def test_a_port_of_another_program(answer: bytes) -> None:
     """Is not taken for Kafka: what is said of it stays what it was."""
+    with port_that_sends([answer]) as port:
+        assert listener_at("127.0.0.1", port, ATTEMPT_S) is None
+
+
+def test_an_answer_that_comes_byte_by_byte_has_one_deadline() -> None:
+    """A command would wait for as long as a port sends a byte in time for the next."""
+    sasl = codec.encode(SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE), 1)
+    answer = frame(bytes(4), sasl)
+    with port_that_sends([answer]) as port:
+        assert listener_at("127.0.0.1", port, ATTEMPT_S) == Listener(tls=False)
+    short_s = ATTEMPT_S / 10
+    with port_that_sends([bytes([byte]) for byte in answer], pause_s=short_s / 4) as port:
+        assert listener_at("127.0.0.1", port, short_s) is None
+
+
+@contextmanager
+def port_that_sends(pieces: Sequence[bytes], pause_s: float = 0) -> Iterator[int]:
+    """A port that answers each connection with these, whatever it is asked."""
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
 
         def serve() -> None:
@@ -135,16 +157,19 @@ def test_a_port_of_another_program(answer: bytes) -> None:
                 connection, _ = server.accept()
                 with connection, suppress(ConnectionError):
                     connection.recv(1)
-                    connection.sendall(answer)
+                    for piece in pieces:
+                        connection.sendall(piece)
+                        ended.wait(pause_s)
 
         ended = threading.Event()
         thread = threading.Thread(target=serve)
         thread.start()
-        found = listener_at("127.0.0.1", server.getsockname()[1], ATTEMPT_S)
-        ended.set()
-        socket.create_connection(server.getsockname()).close()
-        thread.join()
-    assert found is None
+        try:
+            yield server.getsockname()[1]
+        finally:
+            ended.set()
+            socket.create_connection(server.getsockname()).close()
+            thread.join()
 
 
 def test_properties_that_fit_need_no_advice(certificates: Path) -> None:

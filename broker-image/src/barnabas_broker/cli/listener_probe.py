@@ -3,13 +3,15 @@
 Commands ask it once their own attempt has failed: a listener closes connections of another security
 protocol, which to the client looks like a broker that is away. One request is enough. SaslHandshake
 with a mechanism that does not exist is refused on every listener of Kafka: with the mechanisms of
-the listener, or with ILLEGAL_SASL_STATE where it has no SASL.
+the listener, or with ILLEGAL_SASL_STATE where it has no SASL. The answer has one deadline, however
+slowly its bytes come.
 """
 
 from __future__ import annotations
 
 import socket
 import ssl
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -53,13 +55,14 @@ class Listener:
 
 def listener_at(host: str, port: int, timeout_s: float) -> Listener | None:
     """What listens there; None where nothing of Kafka is recognised in time."""
+    until = time.monotonic() + timeout_s
     try:
         with socket.create_connection((host, port), timeout_s) as plain:
-            mechanisms = _mechanisms(plain)
+            mechanisms = _mechanisms(plain, until)
         if mechanisms is not None:
             return Listener(tls=False, mechanisms=mechanisms)
-        with socket.create_connection((host, port), timeout_s) as plain:
-            return _over_tls(plain, host)
+        with socket.create_connection((host, port), _left_s(until)) as plain:
+            return _over_tls(plain, host, until)
     except OSError:
         return None
 
@@ -92,7 +95,7 @@ def _missing(listener: Listener, properties: Mapping[str, str]) -> list[str]:
     return missing
 
 
-def _over_tls(plain: socket.socket, host: str) -> Listener | None:
+def _over_tls(plain: socket.socket, host: str, until: float) -> Listener | None:
     """The listener behind TLS. Nothing secret is sent, so its certificate is not verified.
 
     With TLS 1.3 a missing client certificate ends the connection after the handshake.
@@ -100,9 +103,10 @@ def _over_tls(plain: socket.socket, host: str) -> Listener | None:
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
+    plain.settimeout(_left_s(until))  # Of the handshake as a whole.
     with context.wrap_socket(plain, server_hostname=host) as encrypted:
         try:
-            answer = _answer(encrypted)
+            answer = _answer(encrypted, until)
         except (ssl.SSLError, ConnectionError):
             answer = b""
     if not answer:
@@ -111,21 +115,25 @@ def _over_tls(plain: socket.socket, host: str) -> Listener | None:
     return None if mechanisms is None else Listener(tls=True, mechanisms=mechanisms)
 
 
-def _mechanisms(plain: socket.socket) -> tuple[str, ...] | None:
+def _mechanisms(plain: socket.socket, until: float) -> tuple[str, ...] | None:
     """Those of a Kafka listener without TLS; None where no response of Kafka comes."""
     try:
-        return _of_answer(_answer(plain))
+        return _of_answer(_answer(plain, until))
     except ConnectionError:
         return None
 
 
-def _answer(connected: socket.socket) -> bytes:
+def _answer(connected: socket.socket, until: float) -> bytes:
     """What comes for a SaslHandshake, until it is a whole frame or can be none."""
     header = RequestHeader(SaslHandshakeRequest.api_key, VERSION, 0, "barnabas-cli")
     request = SaslHandshakeRequest(mechanism=MECHANISM)
     connected.sendall(frame(encode_request_header(header), codec.encode(request, VERSION)))
     answer = b""
-    while len(answer) < ANSWER_BYTES_MAX and (received := connected.recv(ANSWER_BYTES_MAX)):
+    while len(answer) < ANSWER_BYTES_MAX:
+        connected.settimeout(_left_s(until))
+        received = connected.recv(ANSWER_BYTES_MAX)
+        if not received:
+            break
         answer += received
         size = int.from_bytes(answer[:LENGTH_SIZE], "big")
         if len(answer) >= LENGTH_SIZE and not 0 < size <= ANSWER_BYTES_MAX - LENGTH_SIZE:
@@ -133,6 +141,14 @@ def _answer(connected: socket.socket) -> bytes:
         if len(answer) >= LENGTH_SIZE + size:
             break
     return answer
+
+
+def _left_s(until: float) -> float:
+    """Seconds until then, of the monotonic clock; raises TimeoutError once it has passed."""
+    left_s = until - time.monotonic()
+    if left_s <= 0:
+        raise TimeoutError
+    return left_s
 
 
 def _of_answer(answer: bytes) -> tuple[str, ...] | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from barnabas_broker.cli.coordinator_records import Decoder, NoKeyError, offsets, transactions
 from barnabas_broker.cli.errors import CommandError, InputError
 from barnabas_broker.cli.output import output_option, record_line
 from barnabas_broker.cli.records import json_value
@@ -25,6 +26,12 @@ from barnabas_broker.log.transaction_index import AbortedTransaction
 
 Fields = dict[str, Any]
 
+DECODERS: dict[str, tuple[str, Decoder]] = {
+    "--offsets-decoder": ("__consumer_offsets", offsets),
+    "--transaction-log-decoder": ("__transaction_state", transactions),
+}
+"""By option: the topic whose records it decodes, and how."""
+
 # Where DumpLogSegments' name of a field is not ours with the underscores taken out.
 APACHE_NAMES = {
     "codec": "compresscodec",
@@ -34,6 +41,15 @@ APACHE_NAMES = {
     "leader_epoch": "partitionLeaderEpoch",
     "log_starting_offset": "Log starting offset",
 }
+
+
+def decoder_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that decode the records of the coordinators' topics, and print them so."""
+    for name, (topic, _) in reversed(DECODERS.items()):
+        command = click.option(
+            name, "decoder", flag_value=name, help=f"Print the records, as those of {topic}."
+        )(command)
+    return command
 
 
 @click.command()
@@ -54,6 +70,7 @@ APACHE_NAMES = {
     "--summary", is_flag=True, help="Of a .log file: records, batches, compression, times."
 )
 @click.option("--max-bytes", type=click.IntRange(min=1), help="Look no further into a .log file.")
+@decoder_options
 @output_option(plain=("text",), many=True)
 def dump_log(files: tuple[Path, ...], *, output: str, **options: Any) -> None:
     """Show what is in the files of a data directory.
@@ -106,7 +123,9 @@ def _log(path: Path, options: dict[str, Any]) -> Iterator[Fields]:
     if options.get("summary"):
         yield _summary(path)
         return
-    deep = options["deep"] or options["print_data_log"]
+    _, decode = DECODERS.get(options["decoder"]) or ("", None)
+    with_data = options["print_data_log"] or decode is not None
+    deep = options["deep"] or with_data
     if path.stem.isdigit():
         yield {"log_starting_offset": int(path.stem)}
     for row in dump.dump_log(path, deep=deep, max_bytes=options["max_bytes"]):
@@ -116,7 +135,7 @@ def _log(path: Path, options: dict[str, Any]) -> Iterator[Fields]:
                 position = row.batch.position
                 yield {"problem": "the checksum does not match", "position": position}
         elif isinstance(row, dump.RecordRow):
-            yield _record(row, with_data=options["print_data_log"])
+            yield _record(row, with_data=with_data, decode=decode)
         else:
             yield _problem(row)
 
@@ -225,7 +244,7 @@ def _batch(row: dump.BatchRow) -> Fields:
     }
 
 
-def _record(row: dump.RecordRow, *, with_data: bool) -> Fields:
+def _record(row: dump.RecordRow, *, with_data: bool, decode: Decoder | None) -> Fields:
     kind = dump.BatchRow(row.batch, valid=True).timestamp_type
     fields: Fields = {
         "record": True,
@@ -241,7 +260,11 @@ def _record(row: dump.RecordRow, *, with_data: bool) -> Fields:
         fields["end_txn_marker"] = "COMMIT" if row.marker.commit else "ABORT"
         fields["coordinator_epoch"] = row.marker.coordinator_epoch
     elif with_data:
-        fields |= {"key": row.key, "payload": row.value}
+        try:
+            key, payload = decode(row) if decode is not None else (row.key, row.value)
+        except NoKeyError as error:
+            return {"problem": str(error), "offset": row.offset}
+        fields |= {"key": key, "payload": payload}
         fields["headers"] = [[name, value] for name, value in row.headers]
     return fields
 

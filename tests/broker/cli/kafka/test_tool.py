@@ -47,7 +47,7 @@ def test_every_tool_explains_itself_and_refuses_what_it_does_not_know(module: st
         ("consumer_groups", ["--list", "--validate-regex=a.*"]),
         ("console_producer", ["--topic", "t", "--line-reader", "my.Reader"]),
         ("producer_perf_test", ["--transactional-id", "x"]),
-        ("dump_log", ["--files", "f", "--offsets-decoder"]),
+        ("dump_log", ["--files", "f", "--cluster-metadata-decoder"]),
         ("configs", ["--describe", "--group", "g"]),
         ("reassign_partitions", ["--list", "--bootstrap-controller", "h:1"]),
     ],

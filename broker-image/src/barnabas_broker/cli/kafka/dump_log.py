@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from barnabas_broker.cli.dump_log import dump_files
+from barnabas_broker.cli.dump_log import decoder_options, dump_files
 from barnabas_broker.cli.kafka.tool import refused, tool
 
 
@@ -19,9 +19,9 @@ from barnabas_broker.cli.kafka.tool import refused, tool
 @click.option("--verify-index-only", is_flag=True)
 @click.option("--max-bytes", type=click.IntRange(min=1), help="Look no further into a .log file.")
 @click.option("--max-message-size", type=int, hidden=True)
+@decoder_options
 @refused(
-    "--offsets-decoder", "--transaction-log-decoder", "--cluster-metadata-decoder",
-    "--remote-log-metadata-decoder", "--share-group-state-decoder",
+    "--cluster-metadata-decoder", "--remote-log-metadata-decoder", "--share-group-state-decoder",
     "--skip-record-metadata", "--key-decoder-class", "--value-decoder-class",
     why="records are printed as text; barnabas dump-log --output json prints their bytes",
 )  # fmt: skip

@@ -5,8 +5,9 @@ epochs and static members, and by its tools. An offset with an expiry of its own
 clients of OffsetCommit 2 to 4 can ask for, is of value version 1: no other can hold it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from barnabas_broker.coordinator.group.consumer import records as consumer_records
 from barnabas_broker.coordinator.group.consumer.records import ConsumerRecord
@@ -23,11 +24,20 @@ from barnabas_kafka.protocol.embedded import (
     unpack,
     version_of,
 )
+from barnabas_kafka.protocol.schema import Message
 
 OFFSET_KEY_VERSION = 1
 OFFSET_VALUE_VERSION = 3
 EXPIRING_OFFSET_VALUE_VERSION = 1
 GROUP_VALUE_VERSION = 3
+
+
+MESSAGES: Final[Mapping[int, tuple[type[Message], type[Message]]]] = {
+    **dict.fromkeys(OFFSET_COMMIT_KEYS, (OffsetCommitKey, OffsetCommitValue)),
+    GROUP_METADATA_KEY: (GroupMetadataKey, GroupMetadataValue),
+    **consumer_records.MESSAGES,
+}
+"""The messages of key and value by the version of the key, which is the kind of the record."""
 
 
 class CommittedOffset(NamedTuple):

@@ -44,16 +44,18 @@ class Kind(IntEnum):
     EXPRESSION = 16
 
 
-_VALUES: Final[dict[Kind, type[Message]]] = {
-    Kind.GROUP: ConsumerGroupMetadataValue,
-    Kind.TOPICS: ConsumerGroupPartitionMetadataValue,
-    Kind.MEMBER: ConsumerGroupMemberMetadataValue,
-    Kind.TARGET_EPOCH: ConsumerGroupTargetAssignmentMetadataValue,
-    Kind.TARGET: ConsumerGroupTargetAssignmentMemberValue,
-    Kind.CURRENT: ConsumerGroupCurrentMemberAssignmentValue,
-    Kind.EXPRESSION: ConsumerGroupRegularExpressionValue,
+Key = GroupKey | GroupMemberKey | GroupExpressionKey
+
+MESSAGES: Final[dict[int, tuple[type[Key], type[Message]]]] = {
+    Kind.GROUP: (GroupKey, ConsumerGroupMetadataValue),
+    Kind.TOPICS: (GroupKey, ConsumerGroupPartitionMetadataValue),
+    Kind.MEMBER: (GroupMemberKey, ConsumerGroupMemberMetadataValue),
+    Kind.TARGET_EPOCH: (GroupKey, ConsumerGroupTargetAssignmentMetadataValue),
+    Kind.TARGET: (GroupMemberKey, ConsumerGroupTargetAssignmentMemberValue),
+    Kind.CURRENT: (GroupMemberKey, ConsumerGroupCurrentMemberAssignmentValue),
+    Kind.EXPRESSION: (GroupExpressionKey, ConsumerGroupRegularExpressionValue),
 }
-_OF_MEMBERS: Final = (Kind.MEMBER, Kind.TARGET, Kind.CURRENT)
+"""The messages of key and value by the version of the key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +69,11 @@ class ConsumerRecord:
 
     def encoded(self) -> tuple[bytes, bytes | None]:
         """The bytes of key and value."""
-        key: Message
-        if self.kind in _OF_MEMBERS:
+        key: Key
+        key_class, _ = MESSAGES[self.kind]
+        if key_class is GroupMemberKey:
             key = GroupMemberKey(group_id=self.group_id, member_id=self.part)
-        elif self.kind is Kind.EXPRESSION:
+        elif key_class is GroupExpressionKey:
             key = GroupExpressionKey(group_id=self.group_id, regular_expression=self.part)
         else:
             key = GroupKey(group_id=self.group_id)
@@ -83,22 +86,18 @@ def decode(version: int, key: bytes, value: bytes | None) -> ConsumerRecord | No
 
     Raises DecodeError.
     """
-    try:
-        kind = Kind(version)
-    except ValueError:
+    classes = MESSAGES.get(version)
+    if classes is None:
         return None
+    key_class, value_class = classes
+    named = unpack(key_class, key)
     part = ""
-    if kind in _OF_MEMBERS:
-        of_member = unpack(GroupMemberKey, key)
-        group_id, part = of_member.group_id, of_member.member_id
-    elif kind is Kind.EXPRESSION:
-        of_expression = unpack(GroupExpressionKey, key)
-        group_id, part = of_expression.group_id, of_expression.regular_expression
-    else:
-        group_id = unpack(GroupKey, key).group_id
-    return ConsumerRecord(
-        group_id, kind, part, None if value is None else unpack(_VALUES[kind], value)
-    )
+    if isinstance(named, GroupMemberKey):
+        part = named.member_id
+    elif isinstance(named, GroupExpressionKey):
+        part = named.regular_expression
+    content = None if value is None else unpack(value_class, value)
+    return ConsumerRecord(named.group_id, Kind(version), part, content)
 
 
 def epoch_record(group_id: str, epoch: int) -> ConsumerRecord:

@@ -66,7 +66,6 @@ NOT_OF_CLIENTS: Final = {
     "Session.targets": "bounded by the cache of sessions",
     "ConnectionQuotas.of_listener": "settings",
     "ListenerSecurity._decoys": "mechanisms in the code",
-    "CurrentLeaders._named": "brokers, of one response",
     "ConnectionQuotas._rates": "settings",
     "Background.down": "names of tasks in the code",
     "Background.failures": "names of tasks in the code",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from barnabas_kafka.errors import ErrorCode
-from barnabas_kafka.protocol.messages.fetch import FetchResponse, PartitionData
+from barnabas_kafka.protocol.messages.fetch import FetchResponse, PartitionData, ReplicaState
 from barnabas_kafka.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 from barnabas_kafka.records.builder import build_batch
 from tests.broker.server.peers.replication.hand_made import T_ID, HandMade, hand_made
@@ -94,6 +94,18 @@ def test_a_consumer_learns_the_leader(
     with Wire(pair.members[0].port) as wire:
         response = wire.ask(request, version)
     assert named(response) == (expected, (1, 1) if names else NONE_NAMED)
+    assert endpoints(response) == (of_second(pair) if names else [])
+
+
+@pytest.mark.parametrize(("version", "names"), [(15, False), (16, True), (17, True)])
+def test_a_follower_learns_the_leader(pair: HandMade, version: int, names: bool) -> None:
+    """As a consumer does."""
+    request = fetch_request([("t", 0, 0)])
+    request.topics[0].topic_id = T_ID
+    request.replica_state = ReplicaState(replica_id=1)
+    with Wire(pair.members[0].port) as wire:
+        response = wire.ask(request, version)
+    assert named(response) == (MOVED, (1, 1) if names else NONE_NAMED)
     assert endpoints(response) == (of_second(pair) if names else [])
 
 

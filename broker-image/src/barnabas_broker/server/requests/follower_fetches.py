@@ -31,6 +31,7 @@ from barnabas_broker.replica.partition import Partition
 from barnabas_broker.replica.replication_quota import leader_withholds
 from barnabas_broker.security.acls import AclOperation
 from barnabas_broker.server.process.cooperative_scheduler import Work
+from barnabas_broker.server.requests import current_leaders
 from barnabas_broker.server.requests.fetch_sessions import (
     FIRST_WITH_SESSIONS,
     FIRST_WITH_TOPIC_IDS,
@@ -47,6 +48,7 @@ from barnabas_kafka.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
+    NodeEndpoint,
     PartitionData,
 )
 from barnabas_kafka.settings import broker as keys
@@ -323,12 +325,16 @@ class _FollowerFetch:
         if found.throttled:
             broker.replication_quotas.leader.record(found.throttled, broker.monotonic_ms())
         responses: list[FetchableTopicResponse] = []
+        endpoints: list[NodeEndpoint] = []
         for key, target, data in found.answers:
             last_sent = (data.high_watermark, data.log_start_offset)
             has_records = _size(data) > 0
             news = has_records or data.error_code or data.diverging_epoch.end_offset >= 0
             if self._context.incremental and not news and last_sent == target.last_sent:
                 continue
+            if data.error_code:
+                tp = TopicPartition(target.topic, target.partition)
+                current_leaders.IN_FETCH.name(self._call, tp, data, endpoints)
             # A follower takes the marks of neither an error nor a divergence.
             diverges = data.diverging_epoch.end_offset >= 0
             target.last_sent = None if data.error_code or diverges else last_sent
@@ -337,7 +343,11 @@ class _FollowerFetch:
                 session.move_to_end(key)
             elif session is not None and not news:
                 session.rest_if_quiet(key, target)
-        return FetchResponse(session_id=self._context.session_id, responses=responses)
+        return FetchResponse(
+            session_id=self._context.session_id,
+            responses=responses,
+            node_endpoints=endpoints,
+        )
 
 
 def _size(data: PartitionData) -> int:

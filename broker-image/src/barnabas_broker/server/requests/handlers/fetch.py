@@ -24,8 +24,7 @@ from barnabas_broker.replica.fetch_session import (
 )
 from barnabas_broker.replica.partition import READ_COMMITTED, Partition
 from barnabas_broker.server.process.cooperative_scheduler import Work
-from barnabas_broker.server.requests import follower_fetches
-from barnabas_broker.server.requests.current_leaders import CurrentLeaders
+from barnabas_broker.server.requests import current_leaders, follower_fetches
 from barnabas_broker.server.requests.fast.fetch import serve as serve_fast
 from barnabas_broker.server.requests.fetch_checks import may_read, most_bytes, readable
 from barnabas_broker.server.requests.fetch_conversion import (
@@ -52,7 +51,6 @@ from barnabas_kafka.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
-    LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionData,
 )
@@ -60,11 +58,6 @@ from barnabas_kafka.protocol.registry import ApiKey, VersionRange
 
 FIRST_WITH_HARD_RULES: Final = 3
 """Before this version a response never exceeds its limits, even if that means no progress."""
-
-LEADERS_SINCE: Final = 16
-"""From this version on the response has the leader of a partition led elsewhere (KIP-951)."""
-
-MOVED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 SIZE_BYTES: Final = 4
 """The size in front of a response."""
@@ -262,7 +255,7 @@ class _Fetch:
         if call.usage is not None and not call.usage.fetched(self._response_size(found)):
             return self._throttled(call.usage.throttle_ms)
         responses: list[FetchableTopicResponse] = []
-        leaders = CurrentLeaders(call, NodeEndpoint)
+        endpoints: list[NodeEndpoint] = []
         for key, target, data, partition in found.answers:
             yield
             last_sent = (data.high_watermark, data.log_start_offset)
@@ -270,7 +263,8 @@ class _Fetch:
             has_records = size > 0
             if data.error_code:
                 _note_refusal(call, target.topic, data)
-                _name_leader(call, leaders, target, data)
+                tp = TopicPartition(target.topic, target.partition)
+                current_leaders.IN_FETCH.name(call, tp, data, endpoints)
             elif partition is not None:
                 partition.traffic.fetches += 1
                 partition.traffic.bytes_out += size
@@ -288,7 +282,7 @@ class _Fetch:
         return FetchResponse(
             session_id=self._context.session_id,
             responses=responses,
-            node_endpoints=leaders.endpoints,
+            node_endpoints=endpoints,
         )
 
     def _response_size(self, found: _Read) -> int:
@@ -408,18 +402,6 @@ def _note_refusal(call: RequestContext, topic: str, data: PartitionData) -> None
     if traffic is not None:  # Only topics that exist are counted: names are the client's to invent.
         traffic.fetches += 1
         traffic.fetches_failed += 1
-
-
-def _name_leader(
-    call: RequestContext,
-    leaders: CurrentLeaders[NodeEndpoint],
-    target: Target,
-    data: PartitionData,
-) -> None:
-    """Return the leader of a partition, where the client has another leader or epoch."""
-    if data.error_code in MOVED and call.version >= LEADERS_SINCE:
-        leader, epoch = leaders.of(TopicPartition(target.topic, target.partition))
-        data.current_leader = LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
 
 
 def _must_be_sent(data: PartitionData) -> bool:

@@ -33,6 +33,7 @@ from barnabas_broker.replica.delayed_produce import DelayedProduce, Uncounted
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.process.fair_queue import Flow, flow_of
+from barnabas_broker.server.requests import current_leaders
 from barnabas_broker.server.requests.add_partitions_to_txn_manager import (
     ASKED_AT_MOST,
     Refused,
@@ -42,7 +43,6 @@ from barnabas_broker.server.requests.add_partitions_to_txn_manager import (
     verify,
     verify_joined,
 )
-from barnabas_broker.server.requests.current_leaders import CurrentLeaders
 from barnabas_broker.server.requests.fast.produce import serve as serve_fast
 from barnabas_broker.server.requests.fast.produce_runs import serve_run
 from barnabas_broker.server.requests.handler import Handler, UnanswerableError
@@ -57,7 +57,6 @@ from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import NO_OFFSET, TopicPartition
 from barnabas_kafka.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
-    LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionProduceData,
     PartitionProduceResponse,
@@ -75,9 +74,6 @@ from barnabas_kafka.records.batch import (
     BatchHeader,
 )
 
-LEADERS_SINCE: Final = 10
-"""From this version on the response has the leader of a partition led elsewhere (KIP-951)."""
-
 ABORTABLE_SINCE: Final = 11
 """From this version on a producer learns that its transaction can be aborted (KIP-890)."""
 
@@ -94,10 +90,7 @@ class _Course:
     uncounted: list[Uncounted] = field(default_factory=list)
     unjoined: Refused = field(default_factory=dict)
     allowed: dict[str, bool] = field(default_factory=dict)
-    leaders: CurrentLeaders[NodeEndpoint] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.leaders = CurrentLeaders(self.call, NodeEndpoint)
+    endpoints: list[NodeEndpoint] = field(default_factory=list)
 
     def allows(self, topic: str) -> bool:
         """Whether the caller may write to a topic; asked, and audited, once."""
@@ -108,10 +101,7 @@ class _Course:
 
     def name_leader(self, tp: TopicPartition, answer: PartitionProduceResponse) -> None:
         """Return the leader of a partition that this broker does not lead."""
-        moved = answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if moved and self.call.version >= LEADERS_SINCE:
-            leader, epoch = self.leaders.of(tp)
-            answer.current_leader = LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
+        current_leaders.IN_PRODUCE.name(self.call, tp, answer, self.endpoints)
 
 
 def handle(request: ProduceRequest, call: RequestContext) -> ProduceResponse | Future[Any] | None:
@@ -196,7 +186,7 @@ def _response(
             reason = ErrorCode(failed).name
             raise UnanswerableError(f"a produce request with acks=0 failed with {reason}")
         return None
-    response = ProduceResponse(responses=responses, node_endpoints=course.leaders.endpoints)
+    response = ProduceResponse(responses=responses, node_endpoints=course.endpoints)
     if not uncounted:
         return response
     call.request = None  # Its records are views of a buffer that is needed for the next.

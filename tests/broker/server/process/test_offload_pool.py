@@ -13,6 +13,7 @@ import pytest
 
 from barnabas_broker.log.validator import validate_produce
 from barnabas_broker.security.principals import ANONYMOUS
+from barnabas_broker.server.network.shared import LAST_REQUESTS_S
 from barnabas_broker.server.node.broker_server import BrokerServer
 from barnabas_broker.server.process.fair_queue import flow_of
 from barnabas_broker.server.process.offload_pool import THREADS, FairPlace, OffloadPool
@@ -23,8 +24,14 @@ from barnabas_kafka.protocol.messages.produce import ProduceResponse
 from barnabas_kafka.records.batch import records
 from barnabas_kafka.records.builder import build_batch
 from barnabas_kafka.records.compression import Codec
-from tests.broker.server.running import Wire, port_of, produce_request, running_node
-from tests.waiting import ANSWER, seconds, wait_for
+from tests.broker.server.running import (
+    Wire,
+    pass_time,
+    port_of,
+    produce_request,
+    running_node,
+)
+from tests.waiting import ANSWER, RUN, seconds, wait_for
 
 SMALL = build_batch([(1000, None, b"small", ())])
 LARGE = build_batch([(1000, None, bytes(20 << 20), ())], codec=Codec.ZSTD)
@@ -44,7 +51,7 @@ def occupy(node: BrokerServer, until: threading.Event) -> None:
 
     def work() -> None:
         begun.release()
-        until.wait(seconds(ANSWER))
+        until.wait(seconds(RUN))  # Longer than any wait for an answer.
 
     heavy = node.broker.heavy
     for _ in range(THREADS):
@@ -188,7 +195,7 @@ def test_others_are_served_while_a_batch_is_decompressed(
 def test_a_cancelled_waiter_releases_its_memory(
     node: BrokerServer, topic: str, held: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The room that the copy of his request took is given back."""
+    """The room that the copy of its request took is given back, though the thread is busy still."""
     given_back = threading.Event()
     original = OffloadPool._release
 
@@ -202,6 +209,7 @@ def test_a_cancelled_waiter_releases_its_memory(
         leaving.send(produce_request(topic, LARGE), 9)
     with Wire(port_of(node)) as other:
         assert other.produce(topic, SMALL).base_offset == 0
+    pass_time(node, LAST_REQUESTS_S + 1)
     assert given_back.wait(seconds(ANSWER))
     assert node.broker.heavy.waiting_bytes == 0
 

@@ -101,7 +101,7 @@ def produce(
 @records_option
 @click.option("--group", help="The consumer group; a new one otherwise.")
 @click.option("--idle-timeout", "idle_s", type=float, default=10.0, show_default=True,
-              help="Give up when no record came for so many seconds.")  # fmt: skip
+              help="Give up when no record came for so long; joining may take 30 s.")  # fmt: skip
 @figures_option
 @connection_options
 def consume(
@@ -128,6 +128,8 @@ def consume(
     }
     _report(output, figures, {})
     if found.timed_out:
+        if not found.joining_s:
+            raise CommandError(f"the group assigned no partition in {found.elapsed_s:.0f} s")
         raise CommandError(f"{found.count} of {records} records came; then none for {idle_s:g} s")
 
 

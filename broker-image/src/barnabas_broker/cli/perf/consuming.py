@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 BATCH_RECORDS = 10_000
 POLL_S = 0.1
+JOINING_S = 30.0
 
 
 @dataclass(slots=True)
@@ -52,28 +53,35 @@ class Read:
 def read(
     consumer: Consumer, topic: str, count: int, watch: Callable[[Read], None], *, idle_s: float
 ) -> Read:
-    """Read `count` records, or until none came for `idle_s`; CommandError where it cannot go on."""
+    """Read `count` records, or until none came for `idle_s`; CommandError where it cannot go on.
+
+    Joining the group may take `JOINING_S`, however short `idle_s` is: a broker makes the first
+    member of a group wait for others (`group.initial.rebalance.delay.ms`).
+    """
     found = Read()
     began_s = last_s = time.monotonic()
 
     def assigned(_: Any, partitions: Any) -> None:
+        nonlocal last_s
         if not found.joining_s and partitions:
-            found.joining_s = time.monotonic() - began_s
+            last_s = time.monotonic()
+            found.joining_s = last_s - began_s
 
     consumer.subscribe([topic], on_assign=assigned)
     while found.count < count:
-        for message in consumer.consume(min(BATCH_RECORDS, count - found.count), POLL_S):
+        messages = consumer.consume(min(BATCH_RECORDS, count - found.count), POLL_S)
+        for message in messages:
             error = message.error()
             if error is not None:
                 raise CommandError(f"cannot read {topic}: {describe(error)}")
             found.count += 1
             found.payload_bytes += len(message.value() or b"") + len(message.key() or b"")
-            last_s = 0.0
         now_s = time.monotonic()
-        last_s = last_s or now_s
+        if messages:
+            last_s = now_s
         found.elapsed_s = now_s - began_s
         watch(found)
-        if now_s - last_s > idle_s:
+        if now_s - last_s > (idle_s if found.joining_s else max(idle_s, JOINING_S)):
             found.timed_out = True
             break
     return found

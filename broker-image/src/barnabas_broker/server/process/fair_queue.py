@@ -47,6 +47,7 @@ class FairQueue(Generic[T]):
         self._heap: list[tuple[int, int, T]] = []
         self._now = 0
         self._ends: dict[Hashable, int] = {}
+        self._forget_beyond = FORGOTTEN_BEYOND
         self._numbers = count()
 
     def __len__(self) -> int:
@@ -57,11 +58,8 @@ class FairQueue(Generic[T]):
         begin = max(self._now, self._ends.get(flow, 0))
         self._ends[flow] = begin + cost
         heappush(self._heap, (begin, next(self._numbers), item))
-        if len(self._ends) > FORGOTTEN_BEYOND + 2 * len(self._heap):
-            self._ends = {each: end for each, end in self._ends.items() if end > self._now}
-            # Flows that come new do not move virtual time on, and there is no end of addresses.
-            if len(self._ends) > FLOWS_MAX + 2 * len(self._heap):
-                self._ends.clear()
+        if len(self._ends) > self._forget_beyond + 2 * len(self._heap):
+            self._forget()
 
     def pop(self) -> T:
         """The next item; there must be one."""
@@ -69,3 +67,11 @@ class FairQueue(Generic[T]):
         assert begin >= self._now, violated("virtual time does not go back")
         self._now = begin
         return item
+
+    def _forget(self) -> None:
+        self._ends = {each: end for each, end in self._ends.items() if end > self._now}
+        # Flows that come new do not move virtual time on, and there is no end of addresses.
+        if len(self._ends) > FLOWS_MAX // 2 + 2 * len(self._heap):
+            self._ends.clear()
+        # Not again at the next item: to look at all of them costs as much as so many items.
+        self._forget_beyond = max(FORGOTTEN_BEYOND, min(2 * len(self._ends), FLOWS_MAX))

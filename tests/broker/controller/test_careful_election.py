@@ -125,6 +125,29 @@ def test_all_replicas_are_asked(cluster: Cluster) -> None:
     assert not cluster.active_controller.active.view.unheard
 
 
+def test_the_log_says_once_how_many_partitions_wait(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A broker with thousands of partitions does not fill the log; who is waited for is named."""
+    cluster.create(NewTopic(name="t", assignments=[(number, (2, 3)) for number in range(12)]))
+    for number in range(12):
+        cluster.ends[3, TopicPartition("t", number)] = LogEnd(1, 5)
+        cluster.ends[2, TopicPartition("t", number)] = LogEnd(1, 6)
+    cluster.kill(2)
+    cluster.kill(3)
+    cluster.start(3, unclean=True)
+    cluster.start(2)
+    lines = [line for line in caplog.messages if line.startswith("Leader election after")]
+    begin = "Leader election after an unclean shutdown of the only in-sync replica: broker=3 "
+    ends = ["{3: (1, 5)}", "{3: (1, 5), 2: (1, 6)}"]
+    assert lines == [
+        f"{begin}{outcome}; logs end at (epoch, offset): "
+        + ", ".join(f"t-{number} {each} in leader epoch 2" for number in range(10))
+        + " (12)"
+        for outcome, each in zip(("waiting for brokers [2]", "broker 2 leads"), ends, strict=True)
+    ]
+
+
 def test_the_next_controller_asks_again(cluster: Cluster) -> None:
     """It has heard nothing of what the one before was told."""
     cluster.ends[3, T0] = LogEnd(1, 5)

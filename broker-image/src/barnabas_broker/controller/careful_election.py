@@ -61,6 +61,10 @@ class Ends:
         """Who has not answered."""
         return frozenset(replicas) - self._by_broker.keys()
 
+    def longest(self, replicas: Collection[int]) -> int:
+        """Whose log is the longest, once all have answered; the first by preference of equals."""
+        return max(replicas, key=lambda broker: self._by_broker[broker])
+
     def elect(
         self,
         replicas: Collection[int],
@@ -76,7 +80,7 @@ class Ends:
         """
         if self.missing(replicas):
             return None
-        longest = max(replicas, key=lambda broker: self._by_broker[broker])
+        longest = self.longest(replicas)
         if longest not in live:
             return None
         ends = self._by_broker

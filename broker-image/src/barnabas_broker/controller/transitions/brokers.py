@@ -5,10 +5,11 @@ Kafka's `processBrokerChange`, `processBrokerModification`, `processLogDirEventN
 """
 
 import logging
+from collections import defaultdict
 from collections.abc import Mapping
 
 from barnabas_broker.cluster.image import BrokerRegistration
-from barnabas_broker.controller.careful_election import EndsAnswer
+from barnabas_broker.controller.careful_election import Ends, EndsAnswer
 from barnabas_broker.controller.commands import (
     ReadBrokers,
     ReadLogDirEvents,
@@ -17,7 +18,7 @@ from barnabas_broker.controller.commands import (
 )
 from barnabas_broker.controller.context import ControllerContext
 from barnabas_broker.controller.isr_changes import stored
-from barnabas_broker.controller.leaderless import shown
+from barnabas_broker.controller.leaderless import log_careful_elections, shown
 from barnabas_broker.controller.offline_replicas import Answered, after_answers, without_brokers
 from barnabas_broker.controller.registrations import doubtful, is_other, log_difference
 from barnabas_broker.controller.transitions.partition_changes import change
@@ -104,31 +105,28 @@ def ends_answered(
     if registered is None or registered.epoch != broker_epoch:
         return
     changes: dict[TopicPartition, LeaderAndIsr] = {}
-    counts = False
+    logged: defaultdict[tuple[int, str], dict[TopicPartition, Ends]] = defaultdict(dict)
     for tp, answer in answered.items():
         state = context.image.partition(tp)
         if state is None or state.leader_epoch != answer.leader_epoch or not context.waits(tp):
             continue
         ends = context.ends[tp] = context.ends_in(tp, state.leader_epoch)
         ends.add_log_end(broker, answer.log_end)
-        counts = True
         elected = ends.elect(
             state.replicas,
             stored(state),
             live=context.eligible_for(tp),
             controller_epoch=context.epoch,
         )
-        _log.warning(
-            "Leader elected after an unclean shutdown of the only in-sync replica: "
-                "partition=%s broker=%d logs end at (epoch, offset) %r; %s",
-            tp, state.isr[0], ends,
-            f"waiting for brokers {sorted(ends.missing(state.replicas))}"
-            if elected is None
-            else f"broker {elected.leader} leads",
-        )  # fmt: skip
         if elected is not None:
             changes[tp] = elected
-    if counts:  # Also without a leader: a broker that answered is not queried again.
+            outcome = f"broker {elected.leader} leads"
+        else:
+            awaited = ends.missing(state.replicas) or {ends.longest(state.replicas)}
+            outcome = f"waiting for brokers {sorted(awaited)}"
+        logged[state.isr[0], outcome][tp] = ends
+    log_careful_elections(logged)
+    if logged:  # Also without a leader: a broker that answered is not queried again.
         refused = yield from change(context, changes)
         for tp in changes.keys() - refused.keys():
             context.ends.pop(tp, None)

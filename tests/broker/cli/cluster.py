@@ -1,8 +1,9 @@
 """Three brokers in this process on a ZooKeeper for development, for commands that need them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 from barnabas_broker.cluster.image import PartitionState
 from barnabas_broker.server.node.broker_server import BrokerServer
@@ -55,7 +56,9 @@ def are_whole(
 
 
 @contextmanager
-def three_brokers(directory: Path) -> Iterator[Three]:
+def three_brokers(
+    directory: Path, settings: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Three]:
     """Three that know each other."""
     with started(directory) as (_, zookeeper), ExitStack() as running:
         nodes = [
@@ -64,6 +67,7 @@ def three_brokers(directory: Path) -> Iterator[Three]:
                     directory / str(broker),
                     {
                         **SETTINGS,
+                        **settings,
                         "broker.id": str(broker),
                         "broker.rack": "abc"[broker],
                         "zookeeper.connect": zookeeper,

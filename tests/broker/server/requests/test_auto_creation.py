@@ -7,14 +7,19 @@ from pathlib import Path
 from barnabas_broker.server.requests.handlers.metadata import HANDLER, handle
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.create_topics import (
+    CreatableTopic,
     CreatableTopicResult,
+    CreateTopicsRequest,
     CreateTopicsResponse,
 )
 from barnabas_kafka.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas_kafka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.broker.cli.cluster import three_brokers
 from tests.broker.controller.embedded import Embedded, no_replicas
 from tests.broker.controller.ensemble import Cluster
+from tests.broker.server.requests.test_client_quotas import set_quota
 from tests.broker.server.running import Wire, port_of, running_node
+from tests.waiting import wait_for
 
 WANTED = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
 
@@ -66,3 +71,31 @@ def test_a_topic_that_cannot_be_created_is_explained(tmp_path: Path) -> None:
         answer = wire.ask(FindCoordinatorRequest(key="tx", key_type=1), 3)
         assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
         assert "__transaction_state is not created" in answer.error_message
+
+
+def test_the_controller_does_not_count_what_a_broker_asks_for_its_clients(tmp_path: Path) -> None:
+    """A quota of all users limits the brokers' user, too: brokers would be throttled.
+
+    The broker that has the client counts, and throttles it afterwards, as Apache's broker does.
+    """
+    with three_brokers(tmp_path, {"num.partitions": "20"}) as three:
+        controller = three.nodes[0].broker.image.controller_id
+        broker = three.nodes[(controller + 1) % 3]
+        with Wire(port_of(three.nodes[controller])) as wire:
+            set_quota(wire, {"user": None}, controller_mutation_rate=1.0)
+        for node in three.nodes:
+            wait_for("the quota", lambda node=node: bool(node.broker.image.quota_configs))
+        with Wire(port_of(broker)) as wire:
+            for name in ("first", "second"):
+                wanted = MetadataRequest(topics=[MetadataRequestTopic(name=name)])
+                (topic,) = wire.ask(wanted, 12).topics
+                assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        with Wire(port_of(three.nodes[controller])) as wire:
+            # The controller counts what its own clients create.
+            for name, error in (
+                ("third", ErrorCode.NONE),
+                ("fourth", ErrorCode.THROTTLING_QUOTA_EXCEEDED),
+            ):
+                wanted = CreatableTopic(name=name, num_partitions=20, replication_factor=1)
+                answer = wire.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=60_000), 6)
+                assert answer.topics[0].error_code == error

@@ -1,5 +1,6 @@
 """Counts what a request has used once its response is known, and writes the throttle time there."""
 
+import re
 from typing import Any, Final
 
 from barnabas_broker.security.acls import AclOperation
@@ -24,8 +25,29 @@ EXEMPT: Final = frozenset(
 )
 """What brokers ask of each other; a client that may not ask it is not exempt."""
 
+OF_BROKER: Final = re.compile(r"broker-\d+-to-controller")
+"""The client ids by which brokers ask the controller."""
+
 _CLUSTER_ACTION: Final = AclOperation.CLUSTER_ACTION
 _PRODUCE: Final = int(ApiKey.PRODUCE)
+
+
+def exempt_broker(call: RequestContext) -> bool:
+    """Whether a broker asks the controller for one of its own clients, whose usage it counts.
+
+    The controller would count it against the user of the brokers, which a quota of all users limits
+    like any other, and throttle what else they ask of it. A client passes for a broker only where it may perform ClusterAction.
+    """
+    usage = call.usage
+    if (
+        usage is None
+        or call.listener not in call.broker.settings.listeners_among_brokers
+        or not OF_BROKER.fullmatch(call.client_id or "")
+        or not call.allowed_on_cluster(_CLUSTER_ACTION, audited=False)
+    ):
+        return False
+    usage.exempt()
+    return True
 
 
 def settle(api: Api, call: RequestContext, response: Any) -> Any:

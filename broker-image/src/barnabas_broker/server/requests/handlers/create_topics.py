@@ -13,6 +13,7 @@ from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.process.cooperative_scheduler import Work, each
 from barnabas_broker.server.requests.handler import Handler, VersionRange
 from barnabas_broker.server.requests.request_context import RequestContext
+from barnabas_broker.server.requests.throttling import exempt_broker
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.protocol.messages.create_topics import (
     CreatableTopic,
@@ -36,7 +37,8 @@ def handle(
     on_cluster = call.allowed_on_cluster(AclOperation.CREATE, audited=False)
     answers: dict[str, CreatableTopicResult] = {}
     new = []
-    quota = None if request.validate_only else call.mutation_quota(strict_since=STRICT_SINCE)
+    counts = not (request.validate_only or exempt_broker(call))
+    quota = call.mutation_quota(strict_since=STRICT_SINCE) if counts else None
     for topic in request.topics:
         try:
             refused = _refusal(topic.name, sent[topic.name], on_cluster, call)

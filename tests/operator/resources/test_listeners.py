@@ -132,6 +132,9 @@ def test_overrides_count_before_templates_and_those_before_the_status() -> None:
     [
         ("cluster-ip", {}, "quickstart-out-bootstrap.default.svc:9094"),
         ("ingress", HOSTS, "kafka.example:443"),
+        ("tlsroute", {**HOSTS, "advertisedPortTemplate": "8443"}, "kafka.example:8443"),
+        ("ingress", {**HOSTS, "advertisedPortTemplate": "{9100+broker}"}, "kafka.example:443"),
+        ("loadbalancer", {"advertisedPortTemplate": "8443"}, "192.0.2.9:9094"),
         ("loadbalancer", {}, "192.0.2.9:9094"),
         ("loadbalancer", {"bootstrap": {"host": "kafka.example"}}, "kafka.example:9094"),
     ],

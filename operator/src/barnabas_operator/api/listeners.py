@@ -116,7 +116,10 @@ class ListenerConfiguration:
     ] = None
     advertised_port_template: Annotated[
         str | None,
-        Doc("Advertised port of each broker: 443, or {9100+broker}."),
+        Doc(
+            "Advertised port of each broker: 443, or {9100+broker}. Of ingress and tlsroute a number"
+            " is that of the bootstrap, too; 443 otherwise."
+        ),
         PORT_TEMPLATE,
         Longest(20),
     ] = None

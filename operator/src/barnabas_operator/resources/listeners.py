@@ -261,8 +261,15 @@ def bootstrap_servers(listener: Listener, names: ClusterNames, found: Objects) -
         host = f"{name}.{names.namespace}.svc"
     elif host is None:
         host = balancer_address(found.get(("Service", name)))
-    port = HTTPS if listener.type in ROUTED else listener.port
-    return f"{host}:{port}" if host else ""
+    return f"{host}:{_bootstrap_port(listener)}" if host else ""
+
+
+def _bootstrap_port(listener: Listener) -> str:
+    """What routes connections by their hosts does so at one port, for brokers and bootstrap."""
+    if listener.type not in ROUTED:
+        return str(listener.port)
+    template = listener.configuration.advertised_port_template or ""
+    return template if template.isdecimal() else str(HTTPS)
 
 
 def pending(cluster: Resource[KafkaCluster], found: Objects) -> list[str]:

@@ -117,8 +117,8 @@ class ListenerConfiguration:
     advertised_port_template: Annotated[
         str | None,
         Doc(
-            "Advertised port of each broker: 443, or {9100+broker}. Of ingress and tlsroute a number"
-            " is that of the bootstrap, too; 443 otherwise."
+            "Advertised port of each broker: 443, or {9100+broker}. A number of ingress and tlsroute"
+            " counts for the bootstrap, too."
         ),
         PORT_TEMPLATE,
         Longest(20),

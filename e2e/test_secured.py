@@ -194,7 +194,8 @@ def test_zookeeper_is_reached_by_certificates_alone(vault: Cluster) -> None:
         host = f"vault-zookeeper-0.vault-zookeeper-nodes.{MAIN}.svc"
         command = ("python", "-c", UNKNOWN, host, port, str(seconds(ANSWER)))
         said = vault.kubectl("exec", "-n", MAIN, POD, "--", *command)
-        assert said.strip() == "refused"
+        # Silence where the cluster's network plugin enforces NetworkPolicies.
+        assert said.strip() in ("refused", "silence")
 
 
 def test_a_listener_shows_a_certificate_of_its_own(vault: Cluster) -> None:

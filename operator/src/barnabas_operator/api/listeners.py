@@ -117,8 +117,8 @@ class ListenerConfiguration:
     advertised_port_template: Annotated[
         str | None,
         Doc(
-            "Advertised port of each broker: 443, or {9100+broker}. A number of ingress and tlsroute"
-            " counts for the bootstrap, too."
+            "Advertised port of each broker: 443, or {9100+broker}. A number is also that of the"
+            " bootstrap of ingress and tlsroute."
         ),
         PORT_TEMPLATE,
         Longest(20),

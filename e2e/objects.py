@@ -39,6 +39,14 @@ class KafkaPipeline(NamespacedAPIObject):
     kind = "KafkaPipeline"
 
 
+class TLSRoute(NamespacedAPIObject):
+    """A route of the Gateway API, by the host of a TLS connection."""
+
+    version = "gateway.networking.k8s.io/v1alpha2"
+    endpoint = "tlsroutes"
+    kind = "TLSRoute"
+
+
 KINDS: Final[dict[str, type[APIObject]]] = {
     "configmap": pykube.ConfigMap,
     "crd": pykube.CustomResourceDefinition,
@@ -50,6 +58,7 @@ KINDS: Final[dict[str, type[APIObject]]] = {
     "pvc": pykube.PersistentVolumeClaim,
     "service": pykube.Service,
     "statefulset": pykube.StatefulSet,
+    "tlsroute": TLSRoute,
 }
 
 Json = dict[str, Any]

@@ -41,6 +41,7 @@ ANSWERS: Final = {
     403: "forbidden: the account may not do that",
     404: "the server could not find the requested resource",
     409: "the object has been modified; please apply your changes to the latest version",
+    422: "the object is invalid: admission webhook denied the request",
     429: "too many requests, please try again later",
     500: "Internal error occurred: etcdserver: leader changed",
     503: "the server is currently unable to handle the request",

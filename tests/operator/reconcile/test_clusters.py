@@ -9,11 +9,12 @@ import pytest
 
 from barnabas_operator.api.reading import read_cluster
 from barnabas_operator.brokers import BrokersError
+from barnabas_operator.kube import KubeError
 from barnabas_operator.plan.observed import ClusterView
 from barnabas_operator.reconcile.clusters import refuse
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.reconciler import Key, reconcile
-from tests.operator import examples
+from tests.operator import examples, rolls
 from tests.operator.memory_kube import NODE_ADDRESS, MemoryKube
 from tests.operator.ports import NOW, MemoryBrokers, context_on
 
@@ -380,3 +381,18 @@ def test_a_super_user_that_is_no_name_is_refused(name: str) -> None:
     """It would be another principal than was meant."""
     cluster = read_cluster(examples.secured(authorization={"superUsers": [name]}))
     assert refuse(cluster).startswith(f"spec.authorization.superUsers: {name} must be a name")
+
+
+def test_a_roll_that_cannot_be_shown_does_not_begin() -> None:
+    """Its plan is written before its first pod is replaced; everything else is applied."""
+    kube, _, context = rolls.changed()
+    kube.remove("Service", "quickstart-bootstrap")
+    kube.fail("status KafkaCluster", 403, times=None)
+    for _ in range(2):
+        with pytest.raises(KubeError, match="status KafkaCluster"):
+            reconcile(rolls.KEY, context)
+    assert kube.writes.count("apply Service quickstart-bootstrap") == 1
+    assert not [write for write in kube.writes if write.startswith("evict")]
+    kube.faults.clear()
+    reconcile(rolls.KEY, context)
+    assert rolls.FIRST in kube.writes

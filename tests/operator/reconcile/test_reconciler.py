@@ -9,6 +9,7 @@ import pytest
 
 from barnabas_operator.handlers.resource_index import ResourceIndex
 from barnabas_operator.kube import Document, Kind, KubeError
+from barnabas_operator.reconcile.context import Regarding
 from barnabas_operator.reconcile.reconciler import (
     RESYNC_S,
     SOON_S,
@@ -186,3 +187,45 @@ def test_a_definition_that_is_deleted_stops_no_other_kind(kind: str) -> None:
     assert brokers.views
     assert brokers.credentials
     assert ("Service", "default", "quickstart-bootstrap") in kube.objects
+
+
+@dataclasses.dataclass
+class Notes:
+    """The events and counts of a pass."""
+
+    events: list[str] = dataclasses.field(default_factory=list)
+    counts: list[tuple[str, str]] = dataclasses.field(default_factory=list)
+
+    def record(
+        self, regarding: Regarding, *, action: str, reason: str, note: str, warning: bool = False
+    ) -> None:
+        """See Recorder."""
+        self.events.append(f"{regarding.kind} {action} {reason} {warning}: {note}")
+
+    def count(self, step: str, result: str) -> None:
+        """See Context."""
+        self.counts.append((step, result))
+
+
+@pytest.mark.parametrize("status", [403, 422])
+def test_a_cluster_status_that_is_refused_stops_no_topic_and_no_user(
+    status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """For good, as by a role or a webhook: a log line, an event and a count say so."""
+    kube, brokers, notes = MemoryKube(examples.secured()), MemoryBrokers(), Notes()
+    kube.put(examples.topic())
+    kube.put(examples.user())
+    kube.fail("status KafkaCluster", status, times=None)
+    context = dataclasses.replace(context_on(kube, brokers), events=notes, count_step=notes.count)
+    for _ in range(2):
+        with pytest.raises(KubeError) as refused:
+            reconcile(KEY, context)
+        assert refused.value.status == status
+        kube.settle()
+    assert "packages" in brokers.views
+    assert "billing" in brokers.credentials
+    for kind, name in (("KafkaTopic", "packages"), ("KafkaUser", "billing")):
+        assert kube.find(kind, name)["status"]["conditions"][0]["reason"] == "Ready"
+    assert "KafkaCluster quickstart: status not written" in caplog.text
+    assert ("WriteStatus", "refused") in notes.counts
+    assert any(each.startswith("KafkaCluster WriteStatus Refused True: ") for each in notes.events)

@@ -56,7 +56,7 @@ from barnabas_operator.reconcile.certificates import reconcile_certificates
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.ownership import is_ours
 from barnabas_operator.reconcile.rolls import admin_url, hold_back, restore_leaders
-from barnabas_operator.reconcile.status import write_status
+from barnabas_operator.reconcile.status import StatusRefusedError, write_status
 from barnabas_operator.reconcile.templates import without_invalid_templates
 from barnabas_operator.resources import brokers, zookeeper
 from barnabas_operator.resources import listeners as routing
@@ -71,6 +71,7 @@ USER_NAME: Final = re.compile(r"[A-Za-z0-9._@-]+")
 def reconcile_cluster(cluster: Cluster, context: Context, contradiction: str = "") -> ClusterStatus:
     """One pass; returns the status as written. Raises KubeError.
 
+    A status that the API server refuses is in the error, which is raised once all else is done.
     `contradiction` is what in the resource cannot be, see `reconcile.security`.
     """
     observed = observe(cluster, context)
@@ -96,7 +97,7 @@ def reconcile_cluster(cluster: Cluster, context: Context, contradiction: str = "
     plan = without_invalid_templates(plan, cluster, context)
     if not snapshot_of(cluster, observed, context.images).forced:
         plan = hold_back(plan, observed, context, cluster.body.spec.rolls.guarantee)
-    cluster = _show_roll(cluster, observed, plan, context)
+    cluster, plan = _show_roll(cluster, observed, plan, context)
     refused = apply_steps(plan.steps, cluster.meta, context)
     findings = [*plan.findings, *refusals(refused)]
     return _write(
@@ -109,16 +110,25 @@ def reconcile_cluster(cluster: Cluster, context: Context, contradiction: str = "
     )
 
 
-def _show_roll(cluster: Cluster, observed: Observed, plan: Plan, context: Context) -> Cluster:
-    """The cluster after the plan of a roll was written, before its first pod is replaced."""
+def _show_roll(
+    cluster: Cluster, observed: Observed, plan: Plan, context: Context
+) -> tuple[Cluster, Plan]:
+    """The cluster after the plan of a roll was written, before its first pod is replaced.
+
+    A roll that cannot be shown does not begin; the other steps are left in the plan.
+    """
     shown = cluster.body.status.roll
     roll = roll_plan(snapshot_of(cluster, observed, context.images), plan.findings)
     begins = roll is not None and (shown is None or shown.token != roll.token)
     if not (begins and any(isinstance(step, DeletePod) for step in plan.steps)):
-        return cluster
-    status = _write(cluster, observed, plan.findings, context, applied=True)
+        return cluster, plan
+    try:
+        status = _write(cluster, observed, plan.findings, context, applied=True)
+    except StatusRefusedError:
+        others = tuple(step for step in plan.steps if not isinstance(step, DeletePod))
+        return cluster, dataclasses.replace(plan, steps=others)
     body = dataclasses.replace(cluster.body, status=status)
-    return Resource(cluster.meta, body, cluster.unknown_fields)
+    return Resource(cluster.meta, body, cluster.unknown_fields), plan
 
 
 def _write(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, TypeVar
 
-from barnabas_operator.api.clusters import KafkaCluster
+from barnabas_operator.api.clusters import ClusterStatus, KafkaCluster
 from barnabas_operator.api.conditions import READY, RECONCILING, Condition
 from barnabas_operator.api.reading import (
     Resource,
@@ -45,8 +45,9 @@ from barnabas_operator.plan.namespaces import cluster_namespace_of
 from barnabas_operator.plan.passwords import SecretView
 from barnabas_operator.plan.user_ledger import PresentUsers
 from barnabas_operator.reconcile import kafka_users
+from barnabas_operator.reconcile.apply import short
 from barnabas_operator.reconcile.clusters import reconcile_cluster
-from barnabas_operator.reconcile.context import Context
+from barnabas_operator.reconcile.context import Context, Regarding
 from barnabas_operator.reconcile.kafka_topics import (
     Managed,
     reconcile_topics_of,
@@ -63,6 +64,7 @@ from barnabas_operator.reconcile.orphans import DeletionGuard
 from barnabas_operator.reconcile.pipelines import reconcile_pipeline
 from barnabas_operator.reconcile.reading import read_named, read_one
 from barnabas_operator.reconcile.security import as_recorded, credentials_of
+from barnabas_operator.reconcile.status import StatusRefusedError
 
 logger: Final = logging.getLogger(__name__)
 
@@ -226,7 +228,7 @@ def reconcile(key: Key, context: Context) -> Outcome:
         secrets = given_versions(cluster, context)
         cluster, contradiction = as_recorded(cluster, context)
         context = replace(context, credentials=credentials_of(cluster, context))
-        status = reconcile_cluster(cluster, context, contradiction)
+        status = _status_of(cluster, context, contradiction, refusals)
         cluster = replace(cluster, body=replace(cluster.body, status=status))
         written.append(status.conditions)
         looked_at = functools.partial(is_allowed, cluster, context=context)
@@ -285,6 +287,31 @@ def given_versions(cluster: Resource[KafkaCluster], context: Context) -> dict[tu
             continue  # The check of certificates says so.
         found[namespace, name] = SecretView.of(body).version if body else ""
     return found
+
+
+def _status_of(
+    cluster: Resource[KafkaCluster],
+    context: Context,
+    contradiction: str,
+    refusals: list[KubeError],
+) -> ClusterStatus:
+    """The cluster after its part of the pass. Topics and users go on by a status that the API
+    server refuses: it follows from what was observed."""
+    try:
+        return reconcile_cluster(cluster, context, contradiction)
+    except StatusRefusedError as error:
+        refusals.append(error)
+        logger.warning("%s: status not written: %s", f"KafkaCluster {cluster.meta.name}", error)
+        context.count_step("WriteStatus", "refused")
+        context.events.record(
+            Regarding.of(CLUSTERS, cluster.meta),
+            action="WriteStatus",
+            reason=Reason.REFUSED,
+            note=f"the API server refuses the status: {short(error.message)}",
+            warning=True,
+        )
+        status: ClusterStatus = error.unwritten
+        return status
 
 
 def _attempt(part: Callable[[], Part], otherwise: Part, refusals: list[KubeError]) -> Part:

@@ -28,8 +28,19 @@ AnyResource = (
 FAILED_WRITES: Final = 3
 
 
+class StatusRefusedError(KubeError):
+    """The API server refuses a status, and would again; `unwritten` is that status."""
+
+    def __init__(self, error: KubeError, unwritten: Any) -> None:
+        super().__init__(error.status, error.message, retry_after=error.retry_after)
+        self.unwritten = unwritten
+
+
 def write_status(resource: AnyResource, status: S, verdict: Verdict, context: Context) -> S:
-    """Write the status with the conditions of the verdict, unless it is what is there already."""
+    """Write the status with the conditions of the verdict, unless it is what is there already.
+
+    Raises StatusRefusedError, and other KubeErrors.
+    """
     generation = resource.meta.generation
     if resource.unknown_fields:
         verdict = dataclasses.replace(verdict, warnings=(*verdict.warnings, _ignored(resource)))
@@ -50,7 +61,10 @@ def write_status(resource: AnyResource, status: S, verdict: Verdict, context: Co
             if value != "" or before.get(name)
         }
         written |= {name: None for name in before if name not in to_json(complete)}
-        context.kube.patch_status(kind, meta.namespace, meta.name, written)
+        try:
+            context.kube.patch_status(kind, meta.namespace, meta.name, written)
+        except KubeError as error:
+            raise (StatusRefusedError(error, complete) if error.refused else error) from error
         record_transition(resource, current, context)
     return complete
 

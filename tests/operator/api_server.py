@@ -61,6 +61,10 @@ class ApiRequest(BaseHTTPRequestHandler):
         else:
             selector = query.get("labelSelector", "")
             items = select(self.server.kube.list, kind, namespace, selector)
+            start = int(query.get("continue", 0))
+            end = start + int(query.get("limit") or len(items))
+            meta = {"resourceVersion": "1", **({"continue": str(end)} if end < len(items) else {})}
+            items = items[start:end]
             partial = "as=PartialObjectMetadataList" in self.headers["Accept"]
             if partial:
                 items = [metadata_of(each) for each in items]
@@ -71,7 +75,7 @@ class ApiRequest(BaseHTTPRequestHandler):
             head = {"apiVersion": kind.api_version, "kind": f"{kind.kind}List"}
             # As a real one may: a list of metadata that is empty is written as null.
             told = (items or None) if partial else items
-            self._send(200, {**head, "metadata": {"resourceVersion": "1"}, "items": told})
+            self._send(200, {**head, "metadata": meta, "items": told})
 
     def do_PATCH(self) -> None:
         """Server-side apply, a merge patch, or a status."""

@@ -83,6 +83,14 @@ def pipeline_user(**spec: Any) -> Document:
     return user("archivist", **{"authorization": {"roles": roles}, **spec})
 
 
+def large(document: Document, size: int = 1 << 20) -> Document:
+    """A resource as other programs may leave it: the API server stores up to 1.5 MB of each."""
+    notes = {"kubectl.kubernetes.io/last-applied-configuration": "x" * (size // 2)}
+    fields = [{"manager": f"m{n}", "fieldsV1": {"f:spec": "y" * 1024}} for n in range(size // 2048)]
+    meta = {**document["metadata"], "annotations": notes, "managedFields": fields}
+    return {**document, "metadata": meta}
+
+
 def _with(document: Document, spec: Document) -> Document:
     changed = copy.deepcopy(document)
     changed["spec"].update(copy.deepcopy(spec))

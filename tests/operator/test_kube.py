@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import kubernetes
@@ -10,6 +11,7 @@ import pytest
 from barnabas_operator.kube import (
     CLUSTERS,
     CONFIG_MAPS,
+    PAGE_BYTES,
     PODS,
     SERVICES,
     TOPICS,
@@ -71,6 +73,32 @@ def test_lists_say_what_their_items_are(kube: ApiServer) -> None:
         ("KafkaTopic", "barnabas.io/v1alpha1")
     }
     assert kube.list(TOPICS, "elsewhere") == []
+
+
+def test_lists_of_large_resources_have_small_pages(kube: ApiServer, server: Server) -> None:
+    """Hundreds of a megabyte each would be more memory than the operator has."""
+    server.kube.objects.clear()
+    names = [f"t{number:02}" for number in range(60)]
+    for name in names:
+        server.kube.put(examples.large(examples.topic(name)))
+    for _ in range(2):
+        found = kube.list(TOPICS, "default")
+        assert [each["metadata"]["name"] for each in found] == names
+        assert max(len(json.dumps(each)) for each in found) < 2000
+    limits = [path.partition("limit=")[2].partition("&")[0] for _, path, _ in server.seen]
+    first, (second, *_) = limits[:3], limits[3:]
+    assert first == ["25"] * 3
+    assert int(second) * (1 << 19) <= PAGE_BYTES
+
+
+def test_lists_of_small_resources_have_ever_larger_pages(kube: ApiServer, server: Server) -> None:
+    """Thousands are a few requests."""
+    server.kube.objects.clear()
+    for number in range(60):
+        server.kube.put(examples.topic(f"t{number:02}"))
+    for _ in range(3):
+        assert len(kube.list(TOPICS, "default")) == 60
+    assert len(server.seen) == 3 + 2 + 1
 
 
 def test_apply_is_server_side_under_our_name(kube: ApiServer, server: Server) -> None:

@@ -29,7 +29,10 @@ RETRIES: Final = 2
 FIRST_RETRY_S: Final = 0.2
 # A longer delay is left to the work queue: a pass that sleeps occupies a thread.
 LONGEST_RETRY_S: Final = 2.0
-PAGE: Final = 500
+# Objects in a page of a list: few until their size is known, then as many as have so many bytes.
+FIRST_PAGE: Final = 25
+LARGEST_PAGE: Final = 500
+PAGE_BYTES: Final = 8 << 20
 JSON: Final = "application/json"
 # A list without specs and statuses, from every API server that can leave them out.
 METADATA: Final = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{JSON}"
@@ -82,6 +85,25 @@ KINDS: Final = {
         USERS, PIPELINES, INGRESSES, TLS_ROUTES, NETWORK_POLICIES,
     )
 }  # fmt: skip
+
+
+# What is read of the metadata of a resource of ours.
+_READ: Final = (
+    "name", "namespace", "uid", "generation", "resourceVersion", "creationTimestamp",
+    "deletionTimestamp",
+)  # fmt: skip
+
+
+def trimmed(kind: Kind, document: Mapping[str, Any]) -> Document:
+    """A resource of ours as far as it is read: most of a large one may be managedFields and what
+    other programs note in annotations. There may be thousands."""
+    meta = document["metadata"]
+    read = {name: meta[name] for name in _READ if name in meta}
+    notes = meta.get("annotations") or {}
+    if ours := {name: value for name, value in notes.items() if name.startswith(f"{GROUP}/")}:
+        read["annotations"] = ours
+    parts = {name: document[name] for name in ("spec", "status") if name in document}
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": read, **parts}
 
 
 class KubeError(Exception):
@@ -162,6 +184,7 @@ class ApiServer:
     ) -> None:
         self._client = client
         self._pause = pause
+        self._pages: dict[tuple[Kind, str], int] = {}
 
     @classmethod
     def connect(cls) -> ApiServer:
@@ -198,19 +221,27 @@ class ApiServer:
         return self._list(kind, namespace, selector, METADATA)
 
     def _list(self, kind: Kind, namespace: str | None, selector: str, accept: str) -> Documents:
-        query: dict[str, Any] = {"limit": PAGE}
+        limit = self._pages.get((kind, accept), FIRST_PAGE)
+        # The same for all pages of a list, as the API server asks for.
+        query: dict[str, Any] = {"limit": limit}
         if selector:
             query["labelSelector"] = selector
         found: list[Document] = []
+        largest = 0
         while True:
-            page = self._call("GET", _path(kind, namespace), query=query, accept=accept)
-            # Items of a list come without saying what they are.
-            head = {"apiVersion": kind.api_version, "kind": kind.kind}
+            content = self._request("GET", _path(kind, namespace), query=query, accept=accept)
+            page = json.loads(content)
             # While a definition changes, the API server writes an empty list of metadata as null.
-            found += [{**head, **item} for item in page.get("items") or ()]
+            items = page.get("items") or ()
+            largest = max(largest, len(content) // max(1, len(items)))
+            found += [_item(kind, each) for each in items]
             if not (more := page["metadata"].get("continue")):
-                return found
+                break
             query["continue"] = more
+        if found:
+            fitting = min(2 * limit, LARGEST_PAGE, PAGE_BYTES // max(1, largest))
+            self._pages[kind, accept] = max(1, fitting)
+        return found
 
     def apply(self, body: Document, *, uid: str | None = None, dry_run: bool = False) -> Document:
         """See Kube."""
@@ -295,8 +326,23 @@ class ApiServer:
         query: Mapping[str, Any] | None = None,
         body: Document | None = None,
         content_type: str = JSON,
-        accept: str = JSON,
     ) -> Document:
+        """A request whose answer is an object."""
+        answer: Document = json.loads(
+            self._request(method, path, query=query, body=body, content_type=content_type)
+        )
+        return answer
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Document | None = None,
+        content_type: str = JSON,
+        accept: str = JSON,
+    ) -> bytes:
         """A request; a read is repeated a few times while the server is busy."""
         headers = {"Accept": accept, "Content-Type": content_type}
         for attempt in range(RETRIES):
@@ -317,7 +363,7 @@ class ApiServer:
         query: Mapping[str, Any] | None,
         body: Document | None,
         headers: dict[str, str],
-    ) -> Document:
+    ) -> bytes:
         with _errors(f"{method} {path}"):
             request = self._client.param_serialize(
                 method,
@@ -333,8 +379,14 @@ class ApiServer:
             text = f"{method} {path}: {_reason(content)}"
             asked = _seconds(response.headers.get("Retry-After"))
             raise KubeError(response.status, text, retry_after=asked)
-        answer: Document = json.loads(content)
-        return answer
+        return content
+
+
+def _item(kind: Kind, item: Document) -> Document:
+    """An item of a list, which comes without saying what it is."""
+    if kind.group_and_version[0] == GROUP:
+        return trimmed(kind, item)
+    return {"apiVersion": kind.api_version, "kind": kind.kind, **item}
 
 
 def _may_repeat(method: str, error: KubeError) -> bool:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
 
+from barnabas_operator.api.topics import ADOPT
 from barnabas_operator.handlers.resource_index import KINDS, ResourceIndex
+from barnabas_operator.handlers.watches import GenerationFilter
 from barnabas_operator.kube import CLAIMS, CLUSTERS, PODS, SERVICES, TOPICS, USERS, Document, Kind
 from barnabas_operator.names import CLUSTER, INSTANCE
 from tests.operator import examples
@@ -91,16 +94,27 @@ def test_a_resource_that_shows_more_of_its_spec_has_changed(again: str) -> None:
     assert found["spec"]["tier"] == "cold"
 
 
-def test_managed_fields_are_not_kept() -> None:
-    """They are the larger half of many objects."""
-    index = ResourceIndex()
-    document = _topic("a")
-    document["metadata"]["managedFields"] = [{"manager": "kubectl"}]
-    index.replace(TOPICS, "default", [document], index.begin())
-    found = index.named(TOPICS, "default", "quickstart")
-    assert found is not None
-    assert "managedFields" not in found[0]["metadata"]
-    assert "managedFields" in document["metadata"]
+def test_of_large_resources_only_what_is_read_is_kept() -> None:
+    """Managed fields and annotations of others are most of them; by lists and by watches."""
+    index, generations = ResourceIndex(), GenerationFilter()
+    index.replace(TOPICS, "default", [], index.begin())
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for number in range(50):
+            document = examples.large(_topic(f"t{number}"))
+            document["metadata"] |= {"uid": f"u{number}", "resourceVersion": "1"}
+            document["metadata"]["annotations"][ADOPT] = "topic"
+            index.observe(TOPICS, {"type": "ADDED", "object": document})
+            assert generations.is_new({"type": "ADDED", "object": document})
+            del document
+        held = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    found = index.named(TOPICS, "default", "quickstart") or []
+    assert [each["metadata"]["annotations"] for each in found] == [{ADOPT: "topic"}] * 50
+    # As JSON they are 50 MiB.
+    assert held < 50 * 10_000
 
 
 def test_topics_that_went_with_another_word_than_delete_are_remembered() -> None:

@@ -25,7 +25,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from barnabas_operator.api.storage import DeletionPolicy
-from barnabas_operator.kube import CLUSTERS, PIPELINES, TOPICS, USERS, Document, Kind
+from barnabas_operator.kube import CLUSTERS, PIPELINES, TOPICS, USERS, Document, Kind, trimmed
 from barnabas_operator.names import CLUSTER, INSTANCE
 from barnabas_operator.plan.namespaces import cluster_namespace_of
 from barnabas_operator.reconcile.reconciler import OWNED
@@ -169,12 +169,7 @@ class ResourceIndex:
         self._count(found.owner, 1)
         if kind not in NAMING:
             return
-        # The larger half of many objects, and nothing that a pass asks of these kinds.
-        meta = {
-            name: value for name, value in document["metadata"].items() if name != "managedFields"
-        }
-        head = {"apiVersion": kind.api_version, "kind": kind.kind}
-        kept = {**document, **head, "metadata": meta}
+        kept = trimmed(kind, document)
         self._by_cluster.setdefault((kind.kind, *found.owner), {})[place] = kept
 
     def _remove(self, place: Place) -> None:

@@ -29,6 +29,7 @@ from barnabas_operator.kube import (
 )
 from barnabas_operator.names import INSTANCE
 from barnabas_operator.reconcile.reconciler import OWNED, Key, key_of
+from barnabas_operator.resources.objects import digest
 
 # A watch that the server or something between has silently dropped is noticed after that.
 SERVER_TIMEOUT_S: Final = 300
@@ -44,7 +45,8 @@ class GenerationFilter:
     """Separates events that say something new from those that our own status made."""
 
     def __init__(self) -> None:
-        self._seen: OrderedDict[str, object] = OrderedDict()
+        # By uid, a hash of what each object asks for.
+        self._seen: OrderedDict[str, str] = OrderedDict()
 
     def is_new(self, event: Mapping[str, Any]) -> bool:
         """Whether the event's object is new, gone, or asks for something else than before."""
@@ -61,7 +63,7 @@ class GenerationFilter:
         }
         # A newer definition may show more of a spec without another generation.
         spec = event["object"].get("spec")
-        asked = (meta.get("generation"), spec, bool(meta.get("deletionTimestamp")), ours)
+        asked = digest([meta.get("generation"), spec, bool(meta.get("deletionTimestamp")), ours])
         if self._seen.get(uid) == asked:
             return False
         self._seen[uid] = asked

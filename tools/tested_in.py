@@ -100,7 +100,6 @@ _FAMILIES: Final = {
     f"{_OPERATOR}reconcile/test_kafka_users.py": (
         "user_deletion", "user_files", "user_secrets", "users",
     ),
-    f"{_OPERATOR}reconcile/test_topic_deletion.py": ("orphans",),
     f"{_OPERATOR}resources/test_user_secret.py": ("user_certificate",),
     "tools/test_gen_docs.py": ("gen_crds", "render_manifests"),
     "tools/test_needs.py": ("kind_needs",),

@@ -16,13 +16,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import yaml
 
-from barnabas_operator.kube import EVENTS, KINDS, LEASES, Kind, KubeError
+from barnabas_operator.kube import EVENTS, KINDS, LEASES, NAMESPACES, Kind, KubeError
 from tests.operator.memory_kube import MemoryKube, metadata_of, select
 from tests.operator.openapi import refuse_unknown
 from tests.waiting import RUN, seconds
 
 # What every API server has; kopf waits until it sees them.
-NAMESPACES = Kind("v1", "Namespace", "namespaces")
 CRDS = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions")
 SERVED = (*KINDS.values(), NAMESPACES, LEASES, EVENTS, CRDS)
 BY_PLURAL = {kind.plural: kind for kind in SERVED}

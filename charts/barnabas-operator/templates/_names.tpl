@@ -63,6 +63,10 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 - apiGroups: [""]
   resources: [persistentvolumeclaims]
   verbs: [get, list, watch, patch]
+# Nothing in Kafka is deleted with the resources of a namespace that is being deleted.
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [get]
 # Leader election: one Lease, and the right to create it, which cannot be bound to a name.
 - apiGroups: [coordination.k8s.io]
   resources: [leases]

@@ -49,7 +49,7 @@ class Users:
                 }
             ],
         }
-        self.kube = MemoryKube()
+        self.kube = MemoryKube(cluster)
         self.brokers = AdminBrokers(broker.listeners["PLAIN"])
         self.cluster: Resource[KafkaCluster] = read_cluster({**cluster, "status": status})
 

@@ -2,6 +2,9 @@
 
 The lists that a pass began with may come from a cache, so they are read again; a resource that
 cannot be parsed may mean any topic or user. Where a doubt is left, nothing is deleted in this pass.
+
+With a cluster or its namespace its resources are deleted too, in any order: its volumes may be kept
+for a cluster that is created again, and what is on them stays.
 """
 
 from __future__ import annotations
@@ -12,8 +15,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from barnabas_operator.api.clusters import KafkaCluster
-from barnabas_operator.api.reading import Resource
-from barnabas_operator.kube import Kind, KubeError
+from barnabas_operator.api.reading import Metadata, Resource, read_metadata
+from barnabas_operator.kube import CLUSTERS, NAMESPACES, Kind, KubeError
 from barnabas_operator.plan.orphans import EntryT, PresentResources, orphans
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.namespaces import list_again
@@ -55,7 +58,14 @@ def present_now(
             )  # fmt: skip
         return None
     try:
-        return doubtful, list_again(kind, type(guard.present), cluster, doubtful, context)
+        found = list_again(kind, type(guard.present), cluster, doubtful, context)
+        # After the lists: what was deleted before its resources is gone by now.
+        if reason := leaving(cluster.meta, context):
+            if context.warnings.is_new(f"{names}: {reason}"):
+                text = "%s/%s: %s are not deleted: %s"
+                logger.warning(text, meta.namespace, meta.name, names, reason)
+            return None
+        return doubtful, found
     except KubeError as error:
         if error.status != 404:
             raise
@@ -63,3 +73,21 @@ def present_now(
         if context.warnings.is_new(f"{names}: {error}"):
             logger.warning("%s/%s: %s are not deleted: %s", meta.namespace, meta.name, names, error)
         return None
+
+
+def leaving(cluster: Metadata, context: Context) -> str:
+    """Why a cluster, or its namespace, is being deleted or may be; empty if it stays. KubeError."""
+    found = context.kube.get(CLUSTERS, cluster.namespace, cluster.name)
+    if found is None or read_metadata(found).uid != cluster.uid:
+        return f"KafkaCluster {cluster.name} was deleted"
+    if read_metadata(found).deleting:
+        return f"KafkaCluster {cluster.name} is being deleted"
+    try:
+        namespace = context.kube.get(NAMESPACES, "", cluster.namespace)
+    except KubeError as error:
+        if not error.refused:
+            raise
+        return "the operator may not get namespaces; update the operator's chart or manifest"
+    if namespace is not None and read_metadata(namespace).deleting:
+        return f"namespace {cluster.namespace} is being deleted"
+    return ""

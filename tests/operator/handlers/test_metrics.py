@@ -66,3 +66,16 @@ def test_ends_of_certificates_are_shown_while_there_are_certificates() -> None:
     metrics.expiries("ns", "a", {"broker": 2e9})
     metrics.forgotten(A)
     assert series not in metrics.text().decode()
+
+
+def test_the_end_of_a_certificate_goes_with_its_listener() -> None:
+    """An alert would follow for one that nobody uses, and nobody could end it."""
+    metrics = Metrics(Health())
+    metrics.expiries("ns", "a", {"broker": 2e9, "listener-public": 1e9})
+    metrics.expiries("ns", "b", {"listener-public": 1e9})
+    metrics.expiries("ns", "a", {"broker": 2e9})
+    text = metrics.text().decode()
+    series = 'expiry_timestamp_seconds{certificate="listener-public",cluster='
+    assert f'{series}"b"' in text
+    assert f'{series}"a"' not in text
+    assert 'expiry_timestamp_seconds{certificate="broker",cluster="a"' in text

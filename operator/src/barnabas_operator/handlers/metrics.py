@@ -6,6 +6,7 @@ bounded by that of the clusters.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping
 from typing import Final
@@ -75,6 +76,9 @@ class Metrics:
             f"{prefix}_certificate_expiry_timestamp_seconds", "When a certificate expires.",
             (*CLUSTER, "certificate"), registry=registry,
         )  # fmt: skip
+        # The certificates with a series, by namespace and cluster; passes are in threads.
+        self._certificates: dict[tuple[str, str], frozenset[str]] = {}
+        self._lock = threading.Lock()
         self._leader = Gauge(
             f"{prefix}_leader", "Whether this operator is the leader.", ("namespace",),
             registry=registry,
@@ -82,10 +86,14 @@ class Metrics:
 
     def expiries(self, namespace: str, cluster: str, ends: Mapping[str, float]) -> None:
         """When the certificates of a cluster expire, by their names; there are few of them."""
-        if not ends:
-            self._expiry.remove_by_labels({"namespace": namespace, "cluster": cluster})
+        labels = {"namespace": namespace, "cluster": cluster}
         for name, end in ends.items():
-            self._expiry.labels(namespace, cluster, name).set(end)
+            self._expiry.labels(**labels, certificate=name).set(end)
+        with self._lock:
+            before = self._certificates.get((namespace, cluster), frozenset())
+            self._certificates[namespace, cluster] = frozenset(ends)
+        for name in before - ends.keys():
+            self._expiry.remove_by_labels({**labels, "certificate": name})
 
     def leads(self, namespace: str, *, is_leader: bool) -> None:
         """The leadership for a watched namespace changed."""
@@ -113,6 +121,8 @@ class Metrics:
         self._reconciliations.remove_by_labels(labels)
         self._last_success.remove_by_labels(labels)
         self._expiry.remove_by_labels(labels)
+        with self._lock:
+            self._certificates.pop((key.namespace, key.cluster), None)
 
     def namespaces_failed(self, errors: dict[str, KubeError]) -> None:
         """See Reporter."""

@@ -6,10 +6,12 @@ operator uses, answered as a real one answers.
 
 from __future__ import annotations
 
+import functools
 import json
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -56,7 +58,7 @@ class ApiRequest(BaseHTTPRequestHandler):
             found = self.server.kube.get(kind, namespace or "", name)
             self._send(200, found) if found else self._fail(404, f"{name} not found")
         elif query.get("watch"):
-            self._watch()
+            self._watch(kind)
         else:
             selector = query.get("labelSelector", "")
             items = select(self.server.kube.list, kind, namespace, selector)
@@ -156,8 +158,8 @@ class ApiRequest(BaseHTTPRequestHandler):
             self.server.kube.remove(kind.kind, name or "", namespace or "")
             self._send(200, {"kind": "Status", "status": "Success"})
 
-    def _watch(self) -> None:
-        """Nothing happens in a watch here; it ends with the server."""
+    def _watch(self, kind: Kind) -> None:
+        """Nothing happens in a watch here but 410 Gone; it ends with the server."""
         self.send_response(200)
         self.send_header("Content-Type", JSON)
         self.send_header("Connection", "close")
@@ -165,7 +167,12 @@ class ApiRequest(BaseHTTPRequestHandler):
         self.wfile.flush()
         self.close_connection = True
         self.server.watches.release()
-        self.server.ended.wait(seconds(RUN))
+        gone = self.server.gone[kind.plural]
+        gone.wait(seconds(RUN))
+        if not self.server.ended.is_set():
+            gone.clear()
+            status = {"kind": "Status", "code": 410, "message": "too old resource version"}
+            self.wfile.write(json.dumps({"type": "ERROR", "object": status}).encode() + b"\n")
 
     def _body(self) -> Any:
         return yaml.safe_load(self.rfile.read(int(self.headers["Content-Length"])))
@@ -183,6 +190,10 @@ class ApiRequest(BaseHTTPRequestHandler):
     def _fail(self, status: int, message: str, *, retry_after: str = "") -> None:
         body = {"kind": "Status", "message": message, "code": status}
         self._send(status, body, retry_after=retry_after)
+
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        """The header Date, by the server's clock."""
+        return super().date_time_string(timestamp) if timestamp else self.server.clock()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
         """The test tells what went wrong, not the log."""
@@ -203,7 +214,11 @@ class Server(ThreadingHTTPServer):
         self.absent: set[str] = set()
         # What the next reads are answered with: status and Retry-After.
         self.busy: list[tuple[int, str]] = []
+        # Its clock, as the header Date has it.
+        self.clock: Callable[[], str] = functools.partial(formatdate, usegmt=True)
         self.ended = threading.Event()
+        # Set by a test: the open watch of this plural is too old.
+        self.gone = {kind.plural: threading.Event() for kind in SERVED}
         self.watches = threading.Semaphore(0)
 
     @property
@@ -222,6 +237,8 @@ def serving(kube: MemoryKube) -> Iterator[Server]:
         yield server
     finally:
         server.ended.set()
+        for watch in server.gone.values():
+            watch.set()
         server.shutdown()
         thread.join()
         server.server_close()

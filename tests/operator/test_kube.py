@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 
 import kubernetes
 import pytest
 
 from barnabas_operator.kube import (
+    CLOCK_SKEW,
     CLUSTERS,
     CONFIG_MAPS,
     PAGE_BYTES,
@@ -209,3 +212,23 @@ def test_a_busy_server_is_asked_again_when_it_says(server: Server) -> None:
         with pytest.raises(KubeError) as raised:
             kube.get(CLUSTERS, "default", "quickstart")
     assert (raised.value.retry_after, len(pauses)) == (30.0, 4)
+
+
+@pytest.mark.parametrize("month", ["Jan 2026", "Dec 2031"])
+def test_the_clock_of_the_api_server_counts(
+    kube: ApiServer, server: Server, month: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """That of this machine may be months ahead or behind: certificates, schedules, windows."""
+    assert abs(kube.now() - datetime.now(tz=UTC)) < CLOCK_SKEW
+    kube.list(TOPICS, "default")
+    assert abs(kube.now() - datetime.now(tz=UTC)) < CLOCK_SKEW
+    assert "Clock" not in caplog.text
+    date = f"Mon, 05 {month} 06:07:08 GMT"
+    server.clock = lambda: date
+    for _ in range(2):
+        kube.list(TOPICS, "default")
+    assert kube.now() - parsedate_to_datetime(date) < CLOCK_SKEW
+    assert caplog.text.count("Clock is not the API server's") == 1
+    server.clock = lambda: "no date"
+    kube.list(TOPICS, "default")
+    assert kube.now() - parsedate_to_datetime(date) < CLOCK_SKEW

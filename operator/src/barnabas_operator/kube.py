@@ -7,11 +7,14 @@ are written by server-side apply under one field manager: what others own of an 
 from __future__ import annotations
 
 import json
+import logging
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from typing import Any, Final, Protocol
 
 import kubernetes
@@ -19,6 +22,8 @@ import urllib3
 
 from barnabas_operator.api import GROUP, VERSION
 from barnabas_operator.names import FIELD_MANAGER
+
+logger: Final = logging.getLogger(__name__)
 
 Document = dict[str, Any]
 Documents = list[Document]
@@ -33,6 +38,8 @@ LONGEST_RETRY_S: Final = 2.0
 FIRST_PAGE: Final = 25
 LARGEST_PAGE: Final = 500
 PAGE_BYTES: Final = 8 << 20
+# A clock that is wrong, and not only an answer that was slow.
+CLOCK_SKEW: Final = timedelta(minutes=1)
 JSON: Final = "application/json"
 # A list without specs and statuses, from every API server that can leave them out.
 METADATA: Final = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{JSON}"
@@ -186,6 +193,8 @@ class ApiServer:
         self._client = client
         self._pause = pause
         self._pages: dict[tuple[Kind, str], int] = {}
+        # By how much this machine's clock is ahead of the API server's.
+        self._ahead = timedelta()
 
     @classmethod
     def connect(cls) -> ApiServer:
@@ -196,6 +205,24 @@ class ApiServer:
         configuration.retries = False
         configuration.connection_pool_maxsize = CONNECTIONS
         return cls(kubernetes.client.ApiClient(configuration))
+
+    def now(self) -> datetime:
+        """What time it is by the API server's clock, as of its last answer.
+
+        By a clock that is months ahead certificates would be issued that are not valid yet.
+        """
+        return datetime.now(tz=UTC) - self._ahead
+
+    def _set_clock(self, date: str | None) -> None:
+        try:
+            ahead = datetime.now(tz=UTC) - parsedate_to_datetime(date or "")
+        except (TypeError, ValueError):
+            return
+        ahead = ahead if abs(ahead) > CLOCK_SKEW else timedelta()
+        if ahead and abs(ahead - self._ahead) > CLOCK_SKEW:
+            seconds = ahead.total_seconds()
+            logger.warning("Clock is not the API server's, which counts: ahead=%.0f s", seconds)
+        self._ahead = ahead
 
     def check_served(self, kind: Kind, namespace: str | None) -> None:
         """Raises KubeError where objects of this kind cannot be listed."""
@@ -376,6 +403,7 @@ class ApiServer:
             )
             response = self._client.call_api(*request, _request_timeout=TIMEOUT_S)
             content: bytes = response.read()  # type: ignore[no-untyped-call]
+        self._set_clock(response.headers.get("Date"))
         if not 200 <= response.status <= 299:
             text = f"{method} {path}: {_reason(content)}"
             asked = _seconds(response.headers.get("Retry-After"))

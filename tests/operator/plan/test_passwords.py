@@ -118,7 +118,7 @@ NOW = "2026-03-01T00:00:00Z"
         ("2026-01-30T00:00:00Z", "new", NOW),
         ("", "old", NOW),
         ("yesterday", "old", NOW),
-        ("2027-01-01T00:00:00Z", "old", "2027-01-01T00:00:00Z"),
+        ("2027-01-01T00:00:00Z", "old", NOW),
     ],
 )
 def test_a_password_is_replaced_when_its_days_are_over(

@@ -13,7 +13,6 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final
 
 from barnabas_kafka.settings.keys.identity import INTER_BROKER_PROTOCOL_VERSION
@@ -206,7 +205,7 @@ class Passes:
             recovery=restart_check.recovery,
             ensemble_mode=ensemble.mode,
             images=self._environment.images,
-            now=datetime.now(tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            now=self._kube.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
             events=EventRecorder(kube, self._limits, self._environment.identity),
             figures_due=self._figures.allows,
             warnings=self._warnings.setdefault(key, PassWarnings()),

@@ -106,7 +106,8 @@ def choose_password(
     elif days is not None and age is not None and age >= timedelta(days=days):
         reason = f"it is {days} days old"
     else:
-        # Of a password from before the schedule the age is not known: its days begin now.
+        # Of a password from before the schedule, or from a clock that was ahead, the age is not
+        # known: its days begin now.
         since = now if days is not None and age is None else since
         return Password(value=text, rotation=before.get(ROTATE, ""), generated=since)
     rotation = asked or before.get(ROTATE, "")
@@ -123,9 +124,10 @@ def password_problem(own: SecretView | None) -> str:
 def _age(since: str, now: str) -> timedelta | None:
     """How old a password is; None where that is unknown."""
     try:
-        return datetime.fromisoformat(now) - datetime.fromisoformat(since)
+        age = datetime.fromisoformat(now) - datetime.fromisoformat(since)
     except (ValueError, TypeError):
         return None
+    return age if age >= timedelta() else None
 
 
 def _text(data: bytes) -> tuple[str, str]:

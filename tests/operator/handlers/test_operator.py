@@ -17,7 +17,7 @@ from barnabas_operator.reconcile.reconciler import RESYNC_S
 from tests.operator import examples
 from tests.operator.api_server import Server, serving
 from tests.operator.memory_kube import MemoryKube
-from tests.waiting import START, seconds
+from tests.waiting import RUN, START, seconds, wait_for
 
 IMAGES = {
     f"BARNABAS_{component}_IMAGE": f"{component.lower()}:1"
@@ -66,7 +66,9 @@ def test_an_image_that_is_not_named() -> None:
         Environment.of({})
 
 
-def _start(server: Server, directory: Path, namespaces: str = "default") -> subprocess.Popen[str]:
+def _start(
+    server: Server, directory: Path, namespaces: str = "default", resync_s: float = 0.2
+) -> subprocess.Popen[str]:
     config = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -82,7 +84,7 @@ def _start(server: Server, directory: Path, namespaces: str = "default") -> subp
         **IMAGES,
         "KUBECONFIG": str(path),
         "WATCH_NAMESPACES": namespaces,
-        "BARNABAS_RESYNC_SECONDS": "0.2",
+        "BARNABAS_RESYNC_SECONDS": str(resync_s),
         "BARNABAS_HEALTH_PORT": "0",
     }
     return subprocess.Popen(
@@ -172,6 +174,29 @@ def test_a_definition_that_is_not_installed_stops_nothing(tmp_path: Path) -> Non
                 process.send_signal(signal.SIGTERM)
                 log += process.stderr.read() if process.stderr else ""
                 status = process.wait(seconds(START))
+    assert status == 0, log
+    assert "failed" not in log
+
+
+def test_a_watch_that_is_too_old_lists_again(tmp_path: Path) -> None:
+    """410 Gone in the middle: what came before the new list is seen without a resync."""
+    kube = MemoryKube(*examples.quickstart())
+    with serving(kube) as server, _start(server, tmp_path, resync_s=seconds(RUN)) as process:
+        try:
+            log = _read_until(process, lambda line: "quickstart-broker: missing" in line)
+            assert all(server.watches.acquire(timeout=seconds(START)) for _ in WATCHED)
+            kube.put(examples.topic("late"))
+            server.gone["kafkatopics"].set()
+            wait_for(
+                "the status of the late topic",
+                lambda: kube.find("KafkaTopic", "late").get("status"),
+                until=bool,
+            )
+            assert server.watches.acquire(timeout=seconds(START))
+        finally:
+            process.send_signal(signal.SIGTERM)
+            log += process.stderr.read() if process.stderr else ""
+            status = process.wait(seconds(START))
     assert status == 0, log
     assert "failed" not in log
 

@@ -169,7 +169,7 @@ def test_a_revision_is_another_one_after_each_change() -> None:
     seen = [index.revision("default", "quickstart")]
     other = index.revision("default", "other")
     _list_all(index, (SERVICES, _service("1", OURS)))
-    index.observe(SERVICES, {"type": None, "object": _service("1", OURS)})
+    index.observe(SERVICES, {"type": "MODIFIED", "object": _service("1", OURS)})
     assert index.revision("default", "quickstart") == seen[0]
     for event in ("MODIFIED", "DELETED", "ADDED"):
         index.observe(SERVICES, {"type": event, "object": _service("2", OURS)})
@@ -212,6 +212,22 @@ def test_there_is_no_revision_while_a_kind_may_be_out_of_date() -> None:
     assert index.revision("default", "quickstart") is None
     index.replace(PODS, None, [], index.begin())
     assert index.revision("default", "quickstart") is not None
+
+
+def test_a_watch_that_lists_again_may_have_missed_deletions() -> None:
+    """As after 410 Gone: what the list lacks has no event, so no cluster counts as unchanged."""
+    for namespace in ("default", None):
+        index = ResourceIndex()
+        for kind in KINDS:
+            found = [_service("1", OURS)] if kind is SERVICES else []
+            index.replace(kind, namespace, found, index.begin())
+        seen = index.revision("default", "quickstart")
+        assert seen is not None
+        again = {**_service("1", OURS), "kind": "Service"}
+        index.observe(SERVICES, {"type": None, "object": again})
+        assert index.revision("default", "quickstart") is None
+        index.replace(SERVICES, namespace, [], index.begin())
+        assert index.revision("default", "quickstart") not in (None, seen)
 
 
 def test_nothing_is_kept_of_what_is_gone() -> None:

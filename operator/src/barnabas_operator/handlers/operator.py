@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from barnabas_kafka.settings.keys.identity import INTER_BROKER_PROTOCOL_VERSION
 from barnabas_kafka.settings.metadata_version import MetadataVersion
@@ -30,7 +30,7 @@ from barnabas_operator.handlers.rate_limits import RateLimit
 from barnabas_operator.handlers.resource_index import ResourceIndex
 from barnabas_operator.handlers.watches import LAST_RETRY_S, Served, watch
 from barnabas_operator.handlers.work_queue import WorkQueue
-from barnabas_operator.kube import CLUSTERS, PIPELINES, TOPICS, USERS, ApiServer, KubeError
+from barnabas_operator.kube import CLUSTERS, PIPELINES, TOPICS, USERS, ApiServer, Kind, KubeError
 from barnabas_operator.plan.observed import Images
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.pass_warnings import PassWarnings
@@ -230,10 +230,19 @@ class Passes:
             self._relist_at = time.monotonic() + RELIST_S
         return found
 
+    def observe(self, kind: Kind, event: Mapping[str, Any]) -> None:
+        """An event of a watch; one that lists again may have missed some."""
+        self.index.observe(kind, event)
+        if event.get("type") is None and kind in OWNED:
+            self._relist_soon()
+
     def lost(self, namespace: str | None) -> None:
         """A watch ended: what is owned there may change without an event."""
         for kind in OWNED:
             self.index.invalidate(kind, namespace)
+        self._relist_soon()
+
+    def _relist_soon(self) -> None:
         self._relist_at = min(self._relist_at, time.monotonic() + LAST_RETRY_S)
 
 
@@ -273,11 +282,10 @@ async def _run(environment: Environment, metrics: Metrics, stopping: Stopping) -
         metrics.leads(election.namespace, is_leader=election.leads())
         controller.wake()
 
-    observe = passes.index.observe
     served = Served(check=functools.partial(_check_served, kube), every_s=environment.resync_s)
     tasks = [asyncio.create_task(controller.run()), asyncio.create_task(stopping.wait())]
     tasks += [
-        asyncio.create_task(watch(each, controller.add, observe, served, passes.lost))
+        asyncio.create_task(watch(each, controller.add, passes.observe, served, passes.lost))
         for each in namespaces
     ]
     tasks += [

@@ -116,6 +116,9 @@ class ResourceIndex:
         with self._lock:
             self._events += 1
             self._last_event[place] = self._events
+            if event.get("type") is None and kind not in NAMING:
+                # Its watch lists again, as after 410 Gone: deletions before that had no event.
+                self._complete -= {(kind.kind, place[1]), (kind.kind, "")}
             if event.get("type") == "DELETED":
                 self._remove(place)
                 if kind in (TOPICS, USERS) and _policy(document) != DeletionPolicy.DELETE:

@@ -24,6 +24,7 @@ from barnabas_operator.kube import (
 from tests.operator import examples
 from tests.operator.api_server import APPLY, MERGE, Server, serving
 from tests.operator.memory_kube import MemoryKube
+from tests.operator.test_answers import pod
 
 CONFIG_MAP = {
     "apiVersion": "v1",
@@ -232,3 +233,18 @@ def test_the_clock_of_the_api_server_counts(
     server.clock = lambda: "no date"
     kube.list(TOPICS, "default")
     assert kube.now() - parsedate_to_datetime(date) < CLOCK_SKEW
+
+
+@pytest.mark.parametrize("answer", [b"<html>", b"[]", b'{"metadata": 7}', b"", b"[" * 100_000])
+def test_an_answer_of_something_else_is_a_temporary_error(answer: bytes) -> None:
+    """A proxy's page with status 200: the operator would end at the renewal of its Lease."""
+    head = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(answer)
+    with pod(head + answer) as url:
+        configuration = kubernetes.client.Configuration(host=url.removesuffix("/status"))
+        with kubernetes.client.ApiClient(configuration) as client:
+            kube = ApiServer(client)
+            with pytest.raises(KubeError, match="no object of the API server") as error:
+                kube.get(TOPICS, "default", "t")
+            assert (error.value.status, error.value.refused) == (0, False)
+            with pytest.raises(KubeError, match="no object of the API server"):
+                kube.list(TOPICS, "default")

@@ -257,13 +257,14 @@ class ApiServer:
         found: list[Document] = []
         largest = 0
         while True:
-            content = self._request("GET", _path(kind, namespace), query=query, accept=accept)
-            page = json.loads(content)
+            path = _path(kind, namespace)
+            content = self._request("GET", path, query=query, accept=accept)
+            page = _object(content, f"GET {path}")
             # While a definition changes, the API server writes an empty list of metadata as null.
             items = page.get("items") or ()
             largest = max(largest, len(content) // max(1, len(items)))
             found += [_item(kind, each) for each in items]
-            if not (more := page["metadata"].get("continue")):
+            if not (more := page.get("metadata", {}).get("continue")):
                 break
             query["continue"] = more
         if found:
@@ -356,10 +357,8 @@ class ApiServer:
         content_type: str = JSON,
     ) -> Document:
         """A request whose answer is an object."""
-        answer: Document = json.loads(
-            self._request(method, path, query=query, body=body, content_type=content_type)
-        )
-        return answer
+        content = self._request(method, path, query=query, body=body, content_type=content_type)
+        return _object(content, f"{method} {path}")
 
     def _request(
         self,
@@ -409,6 +408,17 @@ class ApiServer:
             asked = _seconds(response.headers.get("Retry-After"))
             raise KubeError(response.status, text, retry_after=asked)
         return content
+
+
+def _object(content: bytes, asked: str) -> Document:
+    """What was answered; what answers in place of the API server may say anything."""
+    try:
+        answer = json.loads(content)
+    except (ValueError, RecursionError):
+        answer = None
+    if not (isinstance(answer, dict) and isinstance(answer.get("metadata", {}), dict)):
+        raise KubeError(0, f"{asked}: the answer is no object of the API server")
+    return answer
 
 
 def _item(kind: Kind, item: Document) -> Document:

@@ -33,6 +33,19 @@ def test_a_secret_of_a_cluster_is_no_password() -> None:
     assert ("Secret", "default", "billing") not in bench.kube.objects
 
 
+def test_a_token_of_kubernetes_is_no_password() -> None:
+    """Who may write KafkaUsers and read their Secrets would act as a service account by them."""
+    secret = given("0123456789", "robot")
+    secret["type"] = "kubernetes.io/service-account-token"
+    reference = {"name": "robot", "key": "password"}
+    authentication = {"type": "scram-sha-512", "passwordSecretRef": reference}
+    bench = Bench(secret, examples.user(authentication=authentication))
+    assert bench.ready()[1:] == (
+        "InvalidPassword", "Secret robot is a token of Kubernetes; give another one",
+    )  # fmt: skip
+    assert ("Secret", "default", "billing") not in bench.kube.objects
+
+
 def _acls(names: int, *, length: int = 200, operations: tuple[str, ...] = ("Read",)) -> Document:
     """As many rules, each about a topic with a long name."""
     return {

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from barnabas_operator.api.reading import Metadata
 from barnabas_operator.kube import CLUSTERS, SECRETS, USERS, Document, KubeError
@@ -26,6 +26,9 @@ from barnabas_operator.resources.certificates import TRUSTED, listener_trust
 from barnabas_operator.resources.user_secret import user_secret
 
 logger = logging.getLogger(__name__)
+
+# Secrets that let their reader into Kubernetes: none is copied for who may read a user's alone.
+TOKENS: Final = frozenset({"kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token"})
 
 
 def prepare_secret(
@@ -58,6 +61,9 @@ def prepare_password(
     if owner is not None and owner["kind"] == CLUSTERS.kind:
         # Else who may read the user's Secret alone would read keys and tokens of a cluster in it.
         text = f"Secret {SecretView.of(given or {}).name} is of KafkaCluster {owner['name']}"
+        return Refusal("InvalidPassword", f"{text}; give another one")
+    if given is not None and given.get("type") in TOKENS:
+        text = f"Secret {SecretView.of(given).name} is a token of Kubernetes"
         return Refusal("InvalidPassword", f"{text}; give another one")
     found = kube.get(SECRETS, meta.namespace, meta.name)
     empty = _body(user, access, Password(value=""))

@@ -9,6 +9,7 @@ from barnabas_operator.api.amounts import (
     parse_bytes,
     parse_duration_ms,
     show_bytes,
+    stored_bytes,
 )
 
 
@@ -26,6 +27,25 @@ def test_no_quantities(text: str) -> None:
     """Whatever is not a plain quantity is refused, with an example of one."""
     with pytest.raises(ValueError, match="such as 512Mi"):
         parse_bytes(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("1Gi", 2**30),
+        ("1181116006400m", 1_181_116_007),
+        ("1e3", 1000),
+        ("12E-1", 2),
+        ("1E", 10**18),
+        ("2Ei", 2**61),
+        ("5n", 1),
+        (".5", 1),
+        ("many", 0),
+    ],
+)
+def test_quantities_as_the_api_server_stores_them(text: str, count: int) -> None:
+    """Claims may be another's, and the API server has forms of its own."""
+    assert stored_bytes(text) == count
 
 
 @pytest.mark.parametrize(

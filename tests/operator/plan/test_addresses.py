@@ -89,3 +89,6 @@ def test_ports_of_the_nodes_are_those_of_the_service_unless_they_are_given() -> 
     ports = [{"name": "a", "nodePort": 30001}, {"name": "b", "nodePort": 30002}]
     service = {("Service", "quickstart-broker-0-external"): {"spec": {"ports": ports}}}
     assert node_ports(_cluster(chosen, given), service) == {"a": 30001, "b": 31000}
+    # What another program has left of a Service ends no pass.
+    ports.append({"nodePort": 30003})
+    assert node_ports(_cluster(chosen, given), service) == {"a": 30001, "b": 31000, "": 30003}

@@ -33,6 +33,14 @@ def test_each_claim_is_compared_with_the_size() -> None:
     assert warnings == ["c keeps its 3.0 GiB: a claim cannot shrink to 2Gi"]
 
 
+def test_a_size_that_the_api_server_writes_in_another_way() -> None:
+    """1.1 GiB is no whole number of bytes: stored in thousandths, and larger than nothing asked."""
+    assert growth([_claim("a", "1181116006400m")], "1.1Gi") == ([], [])
+    steps, warnings = growth([_claim("a", "1181116006400m"), _claim("b", "1e10")], "2Gi")
+    assert [each.name for each in steps] == ["a"]
+    assert warnings == ["b keeps its 9.3 GiB: a claim cannot shrink to 2Gi"]
+
+
 def test_a_new_set_has_the_wanted_templates() -> None:
     """There is nothing to keep yet."""
     assert with_present_templates(_set("2Gi"), None) == _set("2Gi")

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final
 
 _BINARY: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
 _DECIMAL: Final = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
+# Beside those that resources of ours may have: the API server writes 1.1Gi as 1181116006400m.
+_OTHERS: Final[Mapping[str, Decimal | int]] = {
+    "n": Decimal("1e-9"),
+    "u": Decimal("1e-6"),
+    "E": 10**18,
+    "Ei": 2**60,
+}
+_STORED: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE]([+-]?[0-9]{1,3})|(n|u|Ei?))?")
 _QUANTITY: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?")
 _UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION_PART: Final = re.compile(r"([0-9]+)(ms|s|m|h|d)")
@@ -19,6 +29,15 @@ def parse_bytes(text: str) -> int:
     if found is None or text.endswith("m"):
         raise ValueError(f"{text!r} is no quantity such as 512Mi or 20Gi")
     return int(found)
+
+
+def stored_bytes(text: str) -> int:
+    """The bytes of a quantity in any form that the API server stores, rounded up; 0 if unknown."""
+    found = _amount(text)
+    if found is None and (match := _STORED.fullmatch(text)) is not None:
+        number, exponent, suffix = match.groups()
+        found = Decimal(number).scaleb(int(exponent or 0)) * _OTHERS.get(suffix or "", 1)
+    return 0 if found is None else math.ceil(found)
 
 
 def same_quantity(one: str, other: str) -> bool:

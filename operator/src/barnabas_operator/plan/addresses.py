@@ -27,7 +27,8 @@ def node_ports(cluster: Resource[KafkaCluster], objects: Objects) -> dict[str, i
     names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
     service = objects.get(("Service", names.external(0)))
     listed = service["spec"].get("ports", ()) if service else ()
-    given = {port["name"]: port["nodePort"] for port in listed if port.get("nodePort")}
+    # Another program may have taken the names away; its change is taken back.
+    given = {port.get("name", ""): port["nodePort"] for port in listed if port.get("nodePort")}
     # What the resource says counts before what the Service still has.
     for each in cluster.body.spec.listeners:
         if each.node_port is not None:

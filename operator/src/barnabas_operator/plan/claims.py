@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from barnabas_operator.api.amounts import parse_bytes, show_bytes
+from barnabas_operator.api.amounts import show_bytes, stored_bytes
 from barnabas_operator.api.clusters import ClusterSpec, Security
 from barnabas_operator.api.storage import DeletionPolicy
 from barnabas_operator.names import INSTANCE, SECURITY
@@ -116,7 +116,8 @@ def growth(claims: Iterable[Object], size: str) -> tuple[list[GrowClaim], list[s
     for claim in claims:
         name = claim["metadata"]["name"]
         present = claim["spec"]["resources"]["requests"]["storage"]
-        if parse_bytes(present) < parse_bytes(size):
+        held, wanted = stored_bytes(present), stored_bytes(size)
+        if held < wanted:
             steps.append(
                 GrowClaim(
                     name=name,
@@ -126,7 +127,7 @@ def growth(claims: Iterable[Object], size: str) -> tuple[list[GrowClaim], list[s
                     storage_class=claim["spec"].get("storageClassName") or "",
                 )
             )
-        elif parse_bytes(present) > parse_bytes(size):
-            kept = show_bytes(parse_bytes(present))
+        elif held > wanted:
+            kept = show_bytes(held)
             warnings.append(f"{name} keeps its {kept}: a claim cannot shrink to {size}")
     return steps, warnings

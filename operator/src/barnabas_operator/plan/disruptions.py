@@ -25,4 +25,6 @@ def max_unavailable(
     if view is not None:
         return 0 if any(broker < replicas for broker in view.out_of_sync) else 1
     # Brokers that do not answer say nothing about replicas: the budget stays as it is.
-    return 1 if present is None else int(present["spec"].get("maxUnavailable", 1))
+    allowed = 1 if present is None else present["spec"].get("maxUnavailable", 1)
+    # Another program may have written a percentage, which is taken back.
+    return allowed if isinstance(allowed, int) else 1

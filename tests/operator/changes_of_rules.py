@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from typing import Any, NamedTuple
 
+from barnabas_kafka.certificates import (
+    CertificateError,
+    KeyPair,
+    ServerIdentity,
+    read_certificate,
+)
 from barnabas_operator.handlers.guard import Deadline
 from barnabas_operator.handlers.work_queue import WorkQueue
 from barnabas_operator.kube import PODS
@@ -13,6 +20,7 @@ from barnabas_operator.plan import rolling, shards, versions
 from barnabas_operator.plan.findings import Reason, Severity
 from barnabas_operator.plan.ledger import LedgerEntry
 from barnabas_operator.plan.observed import Images
+from barnabas_operator.plan.passwords import SecretView
 from barnabas_operator.plan.steps import DeletePod, GrowClaim
 from barnabas_operator.reconcile.context import Context
 
@@ -268,3 +276,49 @@ def one_at_a_time(_: Any) -> Any:
 def all_figures_due(_: Any) -> Any:
     """A port of the context that always says yes."""
     return property(lambda _: lambda __: True, lambda *_: None)
+
+
+def waits_for_ever(original: Any) -> Any:
+    """A deadline that has passed and ends nothing."""
+
+    def left(until: float) -> float:
+        try:
+            seconds: float = original(until)
+        except TimeoutError:
+            # In place of a wait without an end.
+            raise AssertionError("it goes on") from None
+        return seconds
+
+    return left
+
+
+def issued_all_the_same(original: Any) -> Any:
+    """A certificate of an authority that has expired."""
+
+    def issue(authority: KeyPair, *arguments: Any, now: datetime, **given: Any) -> Any:
+        valid = read_certificate(authority.certificate).not_before
+        return original(authority, *arguments, now=min(now, valid), **given)
+
+    return issue
+
+
+def unchecked_identity(_: Any) -> Any:
+    """What the Secret of a listener has, whatever it is."""
+
+    def identity(source: Any, found: Any, _: datetime) -> ServerIdentity:
+        if found is None:
+            raise CertificateError("it does not exist; create it")
+        view = SecretView.of(found)
+        pair = KeyPair(certificate=view.text(source.certificate), key=view.text(source.key))
+        return ServerIdentity(pair=pair, authorities=view.text("ca.crt"))
+
+    return identity
+
+
+def taken_for_a_change(original: Any) -> Any:
+    """An event of a list as one of a watch."""
+
+    def observe(index: Any, kind: Any, event: Mapping[str, Any]) -> None:
+        original(index, kind, {**event, "type": event.get("type") or "MODIFIED"})
+
+    return observe

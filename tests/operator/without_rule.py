@@ -21,14 +21,16 @@ import pytest
 from barnabas_broker.cli import pod as rack_of_pod
 from barnabas_broker.server.metrics.admin import Admin
 from barnabas_broker.server.peers import controlled_shutdown
+from barnabas_operator import answers
 from barnabas_operator import brokers as kafka
 from barnabas_operator.api.clusters import ClusterStatus
 from barnabas_operator.api.reading import read_topic
+from barnabas_operator.handlers import resource_index
 from barnabas_operator.handlers.guard import Deadline
 from barnabas_operator.handlers.health import Health
 from barnabas_operator.handlers.resource_index import ResourceIndex
 from barnabas_operator.handlers.work_queue import WorkQueue
-from barnabas_operator.kube import KubeError
+from barnabas_operator.kube import ApiServer, KubeError
 from barnabas_operator.plan import (
     claims,
     clusters,
@@ -52,21 +54,26 @@ from barnabas_operator.plan.shrink import Size
 from barnabas_operator.reconcile import (
     apply,
     kafka_topics,
+    listener_certificates,
     ownership,
     reconciler,
     rolls,
     status,
     steady,
     topic_deletion,
+    user_certificates,
     user_deletion,
+    user_secrets,
 )
+from barnabas_operator.reconcile import certificates as reconcile_certificates
 from barnabas_operator.reconcile import clusters as reconcile_clusters
 from barnabas_operator.reconcile import ledger as ledger_store
+from barnabas_operator.reconcile import orphans as reconcile_orphans
 from barnabas_operator.reconcile import topics as reconcile_topics
 from barnabas_operator.reconcile import users as reconcile_users
 from barnabas_operator.reconcile.context import Context, Regarding
 from barnabas_operator.resources import brokers as broker_objects
-from barnabas_operator.resources import services
+from barnabas_operator.resources import pods, services
 from tests.operator.changes_of_rules import (
     Off,
     all_figures_due,
@@ -78,6 +85,7 @@ from tests.operator.changes_of_rules import (
     everything_recorded,
     everywhere,
     generation_of_before,
+    issued_all_the_same,
     never_probing,
     never_slow,
     newest,
@@ -91,8 +99,11 @@ from tests.operator.changes_of_rules import (
     shrinks,
     silent_outcome,
     strict_lines,
+    taken_for_a_change,
+    unchecked_identity,
     unready_is_broken,
     user_waits_too,
+    waits_for_ever,
     with_check,
     with_severity,
     without,
@@ -254,6 +265,69 @@ WITHOUT: Final[Mapping[str, tuple[Off, ...]]] = {
     "a broker ends without ZooKeeper": (
         Off(controlled_shutdown, "hand_over_if_reachable", reachable_for_ever),
     ),
+    "nothing goes with its cluster": (Off(reconcile_orphans, "leaving", returns("")),),
+    "a refused status gates nothing": (
+        Off(
+            reconciler,
+            "_status_of",
+            always(lambda *given: reconcile_clusters.reconcile_cluster(*given[:3])),
+        ),
+    ),
+    "no member beside new brokers": (
+        Off(snapshot.Draft, "changes_templates", returns(value=False)),
+    ),
+    "a roll is shown first": (
+        Off(reconcile_clusters, "_show_roll", always(lambda cluster, _, plan, __: (cluster, plan))),
+    ),
+    "templates are tried": (
+        Off(reconcile_clusters, "without_invalid_templates", always(lambda plan, *_: plan)),
+    ),
+    "nothing lies over the data": (
+        Off(pods, "_mounts", returns(())),
+        Off(pods, "_written", returns(())),
+    ),
+    "a listener's certificate is checked": (
+        Off(listener_certificates, "_identity", unchecked_identity),
+    ),
+    "what has expired issues nothing": everywhere(
+        "issue", (reconcile_certificates, user_certificates), issued_all_the_same
+    ),
+    "an authority waits for all": (Off(reconcile_certificates._Pass, "_lagging", returns("")),),
+    "the refused are not waited for": (
+        Off(reconcile_certificates, "is_allowed", returns(value=True)),
+        Off(reconcile_certificates, "_is_refused", returns(value=False)),
+    ),
+    "a lost authority is followed": (
+        Off(reconcile_certificates, "former_certificates", returns(())),
+    ),
+    "Secrets are written as read": everywhere(
+        "apply_as_read",
+        (reconcile_certificates, user_certificates, user_secrets),
+        always(lambda kube, body, _: ownership.apply_owned(kube, body)),
+    ),
+    "Secrets of clusters are no passwords": (Off(user_secrets, "controller", returns(None)),),
+    "clocks that are wrong": (
+        Off(ApiServer, "_set_clock", returns(None)),
+        *everywhere(
+            "no_earlier_than",
+            (reconcile_certificates, user_certificates),
+            always(lambda now, _: now),
+        ),
+    ),
+    "a cluster stays what it was": (
+        Off(reconciler, "as_recorded", always(lambda cluster, _: (cluster, ""))),
+    ),
+    "other namespaces are refused": (Off(reconciler, "is_allowed", returns(value=True)),),
+    "who has it keeps it": everywhere("objection_to", (topics, users), returns("")),
+    "other namespaces adopt nothing": everywhere("origin_of", (topics, users), returns("")),
+    "names of znodes": (Off(users, "NO_ZNODES", always(())),),
+    "ledgers have room": (Off(users, "are_too_long", returns(value=False)),),
+    "partitions of a request": (Off(reconcile_topics, "PARTITIONS_PER_REQUEST", always(1 << 30)),),
+    "answers of pods end": (Off(answers, "left", waits_for_ever),),
+    "only what is read is kept": (
+        Off(resource_index, "trimmed", always(lambda _, document: document)),
+    ),
+    "a watch that lists again": (Off(ResourceIndex, "observe", taken_for_a_change),),
     "one operator acts": (Off(Deadline, "check", without_leadership),),
 }
 

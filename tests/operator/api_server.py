@@ -248,7 +248,7 @@ def _place(path: list[str]) -> tuple[Kind, str | None, str | None, str | None]:
     """Kind, namespace, name and subresource of a path."""
     rest = path[2:] if path[0] == "api" else path[3:]
     namespace = None
-    if rest[0] == "namespaces":
+    if rest[0] == "namespaces" and len(rest) > 2:
         namespace, rest = rest[1], rest[2:]
     padded = [*rest, None, None]
     return BY_PLURAL[rest[0]], namespace, padded[1], padded[2]

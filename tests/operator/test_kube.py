@@ -14,6 +14,7 @@ from barnabas_operator.kube import (
     CLOCK_SKEW,
     CLUSTERS,
     CONFIG_MAPS,
+    NAMESPACES,
     PAGE_BYTES,
     PODS,
     SERVICES,
@@ -55,6 +56,17 @@ def test_objects_and_absence(kube: ApiServer) -> None:
     assert found is not None
     assert found["metadata"]["name"] == "quickstart"
     assert kube.get(CLUSTERS, "default", "another") is None
+
+
+def test_objects_of_no_namespace(kube: ApiServer, server: Server) -> None:
+    """A namespace itself: a role in it allows to get it."""
+    meta = {"name": "default", "namespace": "", "deletionTimestamp": "2026-01-03T00:00:00Z"}
+    server.kube.put({"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
+    found = kube.get(NAMESPACES, "", "default")
+    assert found is not None
+    assert found["metadata"]["deletionTimestamp"]
+    assert server.seen[-1][1] == "/api/v1/namespaces/default"
+    assert kube.get(NAMESPACES, "", "another") is None
 
 
 def test_metadata_of_what_a_selector_selects(kube: ApiServer, server: Server) -> None:

@@ -131,6 +131,8 @@ class Disk:
         os.close(fd)
 
     def dup(self, fd: int, /) -> int:
+        if fd in self._open:
+            self._meet("dup", self._open[fd][1])
         copy = os.dup(fd)
         if fd in self._open:
             self._open[copy] = self._open[fd]

@@ -154,8 +154,8 @@ class DataFile:
 
         This object keeps its descriptor for slices in flight; see ``FileSlice.intact``.
         """
-        system.ftruncate(self.fd, size)
         successor = DataFile(self.path, system.dup(self.fd), size)
+        system.ftruncate(self.fd, size)
         self._cut_at = size
         self._successor = successor
         self.size = min(self.size, size)
@@ -285,6 +285,29 @@ def list_directory(directory: Path) -> tuple[list[str], list[str]]:
 def rename(source: Path, target: Path) -> None:
     """Rename a file or directory; a file at ``target`` is replaced."""
     system.rename(source, target)
+
+
+def add_suffix(paths: Iterable[Path], suffix: str) -> list[Path]:
+    """Add ``suffix`` to the names of files, in order; return the new paths.
+
+    Raises OSError, with all of them as they were.
+    """
+    renamed: list[Path] = []
+    try:
+        for path in paths:
+            target = path.with_name(path.name + suffix)
+            rename(path, target)
+            renamed.append(target)
+    except OSError:
+        remove_suffix(reversed(renamed), suffix)
+        raise
+    return renamed
+
+
+def remove_suffix(paths: Iterable[Path], suffix: str) -> None:
+    """Take ``suffix`` off the names of files again. Raises OSError."""
+    for path in paths:
+        rename(path, path.with_name(path.name.removesuffix(suffix)))
 
 
 def make_directory(path: Path) -> None:

@@ -17,6 +17,7 @@ from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.epochs import EpochEntry, LeaderEpochs
 from barnabas_broker.log.files import (
     DataFile,
+    add_suffix,
     list_directory,
     read_file,
     remove_file,
@@ -247,7 +248,7 @@ class _Loader:
         self.unsynced_names |= bool(segments)
         # From the end, so that what is left when this is interrupted is one run of segments.
         for segment in reversed(segments):
-            self.removed.extend(segment.rename(DELETED))
+            self.removed.extend(add_suffix(segment.paths, DELETED))
             self.removed.extend(self.snapshots.mark_deleted(segment.base_offset))
 
     # --- segments ----------------------------------------------------------------------------

@@ -354,17 +354,11 @@ class Segment:
         """Empty the indexes and begin to fill them again from the batches."""
         return Rebuild(self)
 
-    def rename(self, suffix: str) -> list[Path]:
-        """Add ``suffix`` to the names of all files of the segment; return the new paths."""
-        self.file.path = segment_file(self.directory, self.base_offset, LOG)
-        renamed = []
-        for kind in SEGMENT_SUFFIXES:
-            path = segment_file(self.directory, self.base_offset, kind)
-            target = path.with_name(path.name + suffix)
-            if path.exists():
-                rename(path, target)
-                renamed.append(target)
-        return renamed
+    @property
+    def paths(self) -> list[Path]:
+        """All files of the segment that there are."""
+        paths = (segment_file(self.directory, self.base_offset, kind) for kind in SEGMENT_SUFFIXES)
+        return [path for path in paths if path.exists()]
 
     def moved_to(self, directory: Path) -> None:
         """Follow a rename of the partition's directory."""

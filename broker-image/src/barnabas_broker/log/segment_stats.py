@@ -10,16 +10,20 @@ log decides, and a file that is missing or wrong costs a count.
 from __future__ import annotations
 
 import json
+import logging
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from barnabas_broker.log import batches
 from barnabas_broker.log.contents import inflated
-from barnabas_broker.log.files import DataFile
+from barnabas_broker.log.files import DataFile, read_file, replace_file
 from barnabas_kafka.records.batch import CorruptBatch
 from barnabas_kafka.records.compression import Codec
+
+_log = logging.getLogger(__name__)
 
 #: The file in the directory of a partition; Apache Kafka's loader passes over it.
 FILE_NAME: Final = "barnabas-segments"
@@ -113,3 +117,22 @@ def decode(data: bytes) -> dict[int, tuple[int, SegmentStats]]:
         return {base: (size, SegmentStats(*numbers)) for base, size, *numbers in rows}
     except (ValueError, TypeError, KeyError, RecursionError):
         return {}
+
+
+def read(directory: Path) -> Mapping[int, tuple[int, SegmentStats]]:
+    """What the file of a partition holds, as `decode`; nothing where there is none."""
+    try:
+        return decode(read_file(directory / FILE_NAME))
+    except OSError:
+        return {}
+
+
+def write(directory: Path, known: Mapping[int, tuple[int, SegmentStats]]) -> None:
+    """Write the file of a partition.
+
+    Without it segments are counted again; others will report what is wrong with the disk.
+    """
+    try:
+        replace_file(directory / FILE_NAME, encode(known), durable=False)
+    except OSError as error:
+        _log.debug("%s is not written: %s", directory / FILE_NAME, error)

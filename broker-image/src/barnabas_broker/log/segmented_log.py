@@ -19,15 +19,17 @@ from barnabas_broker.log import checkpoints, loader, retention, segment_stats
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.epochs import LeaderEpochs
 from barnabas_broker.log.files import (
+    add_suffix,
     make_partition_directory,
     read_file,
     remove_file,
     remove_files,
+    remove_suffix,
     replace_file,
     sync_directory,
 )
 from barnabas_broker.log.flushing import FlushPlan, Unflushed
-from barnabas_broker.log.health import DirectoryHealth, lacks_room
+from barnabas_broker.log.health import DirectoryHealth, Finding, lacks_room
 from barnabas_broker.log.names import (
     CLEANED,
     DELETED,
@@ -288,10 +290,7 @@ class SegmentedLog:
 
     def _recall_tallies(self, up_to: int) -> None:
         """Take the numbers of segments below the offset `up_to` from their file, if it has them."""
-        try:
-            known = segment_stats.decode(read_file(self.directory / segment_stats.FILE_NAME))
-        except OSError:
-            return
+        known = segment_stats.read(self.directory)
         ends = [*self._bases[1:], self.log_end_offset]
         for segment, end in zip(self.segments, ends, strict=True):
             size, found = known.get(segment.base_offset, (-1, None))
@@ -299,19 +298,8 @@ class SegmentedLog:
                 segment.tally = found
 
     def _write_tallies(self) -> None:
-        known = {
-            segment.base_offset: (segment.size, segment.tally)
-            for segment in self.segments
-            if segment.tally is not None
-        }
-        try:
-            replace_file(
-                self.directory / segment_stats.FILE_NAME, segment_stats.encode(known), durable=False
-            )
-        except OSError as error:
-            # Without it the segment is counted again; others will report what is wrong with the
-            # disk.
-            _log.debug("%s: %s is not written: %s", self.tp, segment_stats.FILE_NAME, error)
+        known = {s.base_offset: (s.size, s.tally) for s in self.segments if s.tally is not None}
+        segment_stats.write(self.directory, known)
 
     @property
     def uncounted(self) -> Sequence[Segment]:
@@ -433,20 +421,21 @@ class SegmentedLog:
         return True
 
     def _remove_segments(self, count: int, *, from_end: bool = False) -> list[Path]:
-        """Take segments out of the log and rename their files; a reader's slices stay good."""
-        gone = self.segments[-count:] if from_end else self.segments[:count]
+        """Take segments out of the log and rename their files; a reader's slices stay good.
+
+        All segments stay where that fails.
+        """
+        # Whatever is left when this is interrupted must be one run of segments.
+        gone = self.segments[: -count - 1 : -1] if from_end else self.segments[:count]
         kept = self.segments[:-count] if from_end else self.segments[count:]
         assert len(gone) == count, violated("only segments of the log are removed")
-        self.segments = kept
-        self._bases = [segment.base_offset for segment in kept]
-        removed: list[Path] = []
         try:
-            # Whatever is left when this is interrupted must be one run of segments.
-            for segment in reversed(gone) if from_end else gone:
-                removed += segment.rename(DELETED)
-                removed += self._snapshots.mark_deleted(segment.base_offset)
+            removed = [it for one in gone for it in self._snapshots.mark_deleted(one.base_offset)]
+            removed += add_suffix([path for segment in gone for path in segment.paths], DELETED)
         except OSError as error:
             self._fail(error)
+        self.segments = kept
+        self._bases = [segment.base_offset for segment in kept]
         self._unflushed.directory_changed = True
         return removed
 
@@ -469,7 +458,7 @@ class SegmentedLog:
             # takes the old segments, from then on it completes the new one.
             rename_segment_files(self.directory, base, CLEANED, SWAP)
             for segment in self.segments[first:end]:
-                removed += segment.rename(DELETED)
+                removed += add_suffix(segment.paths, DELETED)
                 if segment.base_offset != base:
                     removed += self._snapshots.mark_deleted(segment.base_offset)
             rename_segment_files(self.directory, base, SWAP, "")
@@ -500,21 +489,40 @@ class SegmentedLog:
         if offset < self.segments[0].base_offset:
             self.truncate_fully_at(offset, now_ms=now_ms)
             return True
+        segments, removed = self.segments, list[Path]()
         surplus = len(self._bases) - bisect_right(self._bases, offset)
-        if surplus:
-            self._removed += self._remove_segments(surplus, from_end=True)
         try:
-            if self._snapshots.remove_above(offset) or surplus:
+            changed = self._snapshots.remove_above(offset)
+            removed = self._remove_segments(surplus, from_end=True) if surplus else []
+            if changed or surplus:
                 sync_directory(self.directory)
             offset = self.active.truncate_to(offset, now_ms)
             assert offset < self.log_end_offset, violated("a truncation lowers the log end")
-            self.active.make_active()
             self.active.file.sync()
         except OSError as error:
+            self._take_back(segments, removed)
             self._fail(error)
+        self._removed += removed
         self._end_at(offset)
         self._rebuild_producers(now_ms)
+        try:
+            self.active.make_active()
+        except OSError as error:
+            self._fail(error)
         return True
+
+    def _take_back(self, segments: list[Segment], removed: Sequence[Path]) -> None:
+        """Have segments again that were removed: for want of room, say. A flush syncs the names."""
+        if not removed:
+            return
+        self.segments, self._bases = segments, [segment.base_offset for segment in segments]
+        self.recovery_point = min(self.recovery_point, self._bases[0])
+        self.durable_offset = min(self.durable_offset, self._bases[0])
+        self._committed_base = -1
+        try:
+            remove_suffix(reversed(removed), DELETED)
+        except OSError as error:  # The next start would miss what is read and written here.
+            self.health.found(Finding.BROKEN, error.strerror or str(error))
 
     def _end_at(self, offset: int) -> None:
         self._unflushed.generation += 1
@@ -544,15 +552,18 @@ class SegmentedLog:
         self.producers.advance_high_watermark(self.high_watermark)
 
     def truncate_fully_at(self, offset: int, *, now_ms: int) -> None:
-        """Drop everything and start again, empty, at ``offset``."""
+        """Drop everything and start again, empty, at ``offset``; or keep it where that fails."""
+        segments, removed = self.segments, list[Path]()
         self._unflushed.generation += 1
-        self._removed += self._remove_segments(len(self.segments), from_end=True)
         try:
             self._snapshots.remove_above(-1)
+            removed = self._remove_segments(len(segments), from_end=True)
             sync_directory(self.directory)
-            segment = Segment.create(self.directory, offset, self.config, now_ms)
+            segment = self._new_segment(offset, now_ms)
         except OSError as error:
+            self._take_back(segments, removed)
             self._fail(error)
+        self._removed += removed
         self.segments, self._bases = [segment], [offset]
         self.producers.restore([], offset)
         self.log_start_offset = self.high_watermark = offset
@@ -561,7 +572,6 @@ class SegmentedLog:
         self.durable_offset = min(self.durable_offset, offset)
         self._committed_base = -1
         self.cleaned_to = None
-        assert len(self.segments) == 1, violated("a log that begins again has one segment")
         assert self.recovery_point <= offset, violated("the recovery point is within the log")
         self._epochs_changed(self.epochs.clear())
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from barnabas_broker.log import producer_snapshot
-from barnabas_broker.log.files import read_file, remove_file, rename, replace_file
+from barnabas_broker.log.files import add_suffix, read_file, remove_file, replace_file
 from barnabas_broker.log.names import DELETED, SNAPSHOT, offset_of, segment_file
 from barnabas_broker.log.producer_snapshot import CorruptSnapshotError
 from barnabas_broker.log.producer_state import ProducerEntry
@@ -88,8 +88,6 @@ class Snapshots:
         slot = bisect_left(self._offsets, offset)
         if slot == len(self._offsets) or self._offsets[slot] != offset:
             return []
+        removed = add_suffix([self.path(offset)], DELETED)
         del self._offsets[slot]
-        path = self.path(offset)
-        target = path.with_name(path.name + DELETED)
-        rename(path, target)
-        return [target]
+        return removed

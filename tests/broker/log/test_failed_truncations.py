@@ -1,0 +1,78 @@
+"""Truncations that fail half-way, for want of room or of file descriptors."""
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from barnabas_broker.log.config import LogConfig
+from barnabas_broker.log.health import Finding
+from barnabas_kafka.errors import KafkaError
+from tests.broker.log.disk import Disk, using
+from tests.broker.log.samples import NOW, TP, fill, open_directories, read_all
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EMFILE])
+@pytest.mark.parametrize(
+    ("call", "path"),
+    [("open", "50.log"), ("ftruncate", "50.index"), ("rename", "0.index"), ("rename", "4.log")],
+)
+def test_a_log_that_cannot_begin_again_is_kept(
+    tmp_path: Path, call: str, path: str, error: int
+) -> None:
+    """For want of room, say: it serves what it has, stops and starts, and begins again later."""
+    with using(Disk(tmp_path)) as disk:
+        logs = open_directories(tmp_path / "data")
+        log = logs.create(TP, LogConfig(segment_bytes=200), None, NOW)
+        fill(log, 6)
+        log.flush(now_ms=NOW)
+        held, files = read_all(log), sorted(it.name for it in log.directory.glob("*.log"))
+        assert len(files) > 2
+        disk.fail(call, error, path=path, times=1)
+        with pytest.raises(KafkaError):
+            logs.truncate_fully_at(TP, 50, now_ms=NOW)
+        assert (log.log_end_offset, read_all(log)) == (6, held)
+        assert sorted(it.name for it in log.directory.glob("*.log")) == files
+        logs.housekeeping(NOW + 120_000)
+        logs.close(now_ms=NOW)
+        logs = open_directories(tmp_path / "data", config=LogConfig(segment_bytes=200))
+        assert logs.clean_start
+        log = logs.logs[TP]
+        log.advance_high_watermark(6)
+        assert read_all(log) == held
+        logs.truncate_fully_at(TP, 50, now_ms=NOW)
+        assert (log.log_start_offset, log.log_end_offset) == (50, 50)
+        logs.close(now_ms=NOW)
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EMFILE])
+@pytest.mark.parametrize(
+    ("call", "path", "after", "end"),
+    [
+        ("ftruncate", "2.log", 0, 6),
+        ("dup", "2.log", 0, 6),
+        ("ftruncate", "2.index", 0, 6),
+        ("ftruncate", "2.index", 1, 3),
+    ],
+)
+def test_a_truncation_that_fails_leaves_a_log_that_ends_where_its_files_do(
+    tmp_path: Path, call: str, path: str, after: int, end: int, error: int
+) -> None:
+    """Whoever leads next must not leave a hole, nor serve what is gone."""
+    with using(Disk(tmp_path)) as disk:
+        logs = open_directories(tmp_path / "data")
+        log = logs.create(TP, LogConfig(segment_bytes=200), None, NOW)
+        fill(log, 6)
+        assert [it.base_offset for it in log.segments] == [0, 2, 4]
+        disk.fail(call, error, path=path, after=after, times=1)
+        with pytest.raises(KafkaError):
+            logs.truncate(TP, 3, now_ms=NOW)
+        assert (log.log_end_offset, len(read_all(log))) == (end, end)
+        log.health.found(Finding.ROOM, "")
+        fill(log, 1)
+        assert len(read_all(log)) == end + 1
+        logs.close(now_ms=NOW)
+        logs = open_directories(tmp_path / "data", config=LogConfig(segment_bytes=200))
+        assert logs.clean_start
+        assert logs.logs[TP].log_end_offset == end + 1
+        logs.close(now_ms=NOW)

@@ -5,6 +5,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,38 @@ def test_a_failed_task_is_reported(tmp_path: Path) -> None:
         loop.call_soon_threadsafe(mended.set)
         wait_for("the probe's yes", lambda: ready(node), until=lambda it: it[0] == 200)
         loop.call_soon_threadsafe(task.cancel)
+
+
+@pytest.mark.parametrize("over", [True, False])
+def test_one_of_two_tasks_of_a_name_that_is_up_again_does_not_hide_the_other(
+    tmp_path: Path, over: bool
+) -> None:
+    """Changes of the ISR, say, of which each partition has one; nor does one that is over."""
+    wrong = {"first", "second"}
+
+    async def work(which: str) -> None:
+        if which in wrong:
+            raise OfItsOwnError(f"the {which} cannot")
+        if not over:
+            await asyncio.get_running_loop().create_future()
+
+    async def begin() -> list[asyncio.Task[None]]:
+        return [background().keep("digging", partial(work, it)) for it in ("first", "second")]
+
+    with running_node(tmp_path, {"barnabas.admin.listener": "127.0.0.1:0"}) as node:
+        loop = node.broker.controller._loop
+        tasks = asyncio.run_coroutine_threadsafe(begin(), loop).result(seconds(ANSWER))
+        both = "digging is down: the first cannot (and 1 more)"
+        wait_for("both", lambda: ready(node)[1], until=lambda said: both in said)
+        loop.call_soon_threadsafe(wrong.discard, "first")
+        other = "digging is down: the second cannot\n"
+        wait_for("the other", lambda: ready(node), until=lambda it: it[1] == other)
+        assert ready(node)[0] == 503
+        assert 'barnabas_background_task_down{task="digging"} 1.0' in scrape(node)
+        loop.call_soon_threadsafe(wrong.clear)
+        wait_for("the probe's yes", lambda: ready(node), until=lambda it: it[0] == 200)
+        for task in tasks:
+            loop.call_soon_threadsafe(task.cancel)
 
 
 def test_clients_are_watched_while_a_disk_hangs(

@@ -223,8 +223,7 @@ class Admin:
             return reason
         unloaded = [*self._broker.groups.unloaded, *self._broker.transactions.unloaded]
         reasons = [_loading(unloaded)] if unloaded else []
-        # A copy: this thread is not the tasks'.
-        reasons += [f"{name} is down: {why}" for name, why in dict(self._background.down).items()]
+        reasons += [f"{name} is down: {why}" for name, why in self._background.down.items()]
         return "\n".join(reasons[:NAMED_MAX]) or None
 
 

@@ -52,8 +52,9 @@ def _tasks(tasks: Background) -> Iterator[Metric]:
     failures = CounterMetricFamily(
         "barnabas_background_task_failures", "Errors that ended a turn of it.", labels=label
     )
+    failing = tasks.down
     for name, count in tasks.failures.items():
-        down.add_metric([name], name in tasks.down)
+        down.add_metric([name], name in failing)
         failures.add_metric([name], count)
     yield from (down, failures)
 

@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
+from barnabas_broker.invariants import violated
 from barnabas_broker.zk.store import CoordinationError
 from barnabas_kafka.errors import ErrorCode, KafkaError
 
@@ -35,15 +36,34 @@ class Background:
     """The tasks of one event loop, and how they are."""
 
     def __init__(self) -> None:
-        #: why tasks are down, by name
-        self.down: dict[str, str] = {}
         #: how often tasks have failed since the start, by name
         self.failures: Counter[str] = Counter()
-        #: tasks that wait for ZooKeeper or the controller, by name
-        self.postponed: set[str] = set()
+        # Why tasks are down, and those that wait for ZooKeeper or the controller: several may have
+        # one name, and one that is up again says nothing about the others.
+        self._down: dict[asyncio.Task[None], str] = {}
+        self._postponed: set[asyncio.Task[None]] = set()
         #: those that are kept, for else nothing may hold them
         self.tasks: set[asyncio.Task[None]] = set()
         self._short: set[asyncio.Task[Any]] = set()
+
+    @property
+    def down(self) -> dict[str, str]:
+        """Why tasks are down, by name; of several that have one name, the first that went down."""
+        reasons: dict[str, str] = {}
+        others: Counter[str] = Counter()
+        for task, why in self._down.copy().items():
+            name = task.get_name()
+            others[name] += name in reasons
+            reasons.setdefault(name, why)
+        return {
+            name: f"{why} (and {others[name]} more)" if others[name] else why
+            for name, why in reasons.items()
+        }
+
+    @property
+    def postponed(self) -> set[str]:
+        """Tasks that wait for ZooKeeper or the controller, by name."""
+        return {task.get_name() for task in self._postponed.copy()}
 
     def keep(
         self,
@@ -52,14 +72,17 @@ class Background:
         *,
         pause_max_s: float = PAUSE_MAX_S,
     ) -> asyncio.Task[None]:
-        """Do `work` until it returns, beginning it again whenever it fails."""
-        return self._begin(name, self._kept(name, work, pause_max_s))
+        """Do `work` until it returns, beginning it again whenever it fails.
+
+        Several may have one name, which says what they do, not their object.
+        """
+        return self._begin(name, self._kept(work, pause_max_s))
 
     def every(
         self, name: str, pause_s: Callable[[], float], work: Callable[[], Awaitable[object]]
     ) -> asyncio.Task[None]:
         """Do `work` again and again, each time after a pause; sooner after it has failed."""
-        return self._begin(name, self._repeated(name, pause_s, work))
+        return self._begin(name, self._repeated(pause_s, work))
 
     def once(self, name: str, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Do something that is over soon; an error in it is logged, and it is not done again.
@@ -90,16 +113,15 @@ class Background:
             self.failures[task.get_name()] += 1
             log.error("%s failed", task.get_name(), exc_info=error)
 
-    async def _kept(
-        self, name: str, work: Callable[[], Awaitable[None]], pause_max_s: float
-    ) -> None:
+    async def _kept(self, work: Callable[[], Awaitable[None]], pause_max_s: float) -> None:
         loop = asyncio.get_running_loop()
+        task = _current()
         pause_s = 0.0
         try:
             while True:
                 began = loop.time()
                 # Down until it has gone on for as long as the pause before it.
-                up = loop.call_later(pause_s, self.down.pop, name, None)
+                up = loop.call_later(pause_s, self._down.pop, task, None)
                 try:
                     await work()
                     return
@@ -109,17 +131,18 @@ class Background:
                     if lasted_s > pause_max_s:
                         pause_s = 0.0
                     if lasted_s > PAUSE_MAX_S:
-                        self.postponed.discard(name)
-                    pause_s = self._failed(name, error, min(pause_s, pause_max_s / 2))
+                        self._postponed.discard(task)
+                    pause_s = self._failed(task, error, min(pause_s, pause_max_s / 2))
                 finally:
                     up.cancel()
                 await asyncio.sleep(pause_s)
         finally:
-            self._over_for(name)
+            self._over_for(task)
 
     async def _repeated(
-        self, name: str, pause_s: Callable[[], float], work: Callable[[], Awaitable[object]]
+        self, pause_s: Callable[[], float], work: Callable[[], Awaitable[object]]
     ) -> None:
+        task = _current()
         failed_s = 0.0
         try:
             while True:
@@ -127,32 +150,33 @@ class Background:
                     await asyncio.sleep(failed_s or pause_s())
                     await work()
                     failed_s = 0.0
-                    self._over_for(name)
+                    self._over_for(task)
                 except (Exception, asyncio.CancelledError) as error:
                     _raise_if_cancelled(error)
-                    failed_s = self._failed(name, error, failed_s)
+                    failed_s = self._failed(task, error, failed_s)
         finally:
-            self._over_for(name)
+            self._over_for(task)
 
-    def _over_for(self, name: str) -> None:
-        self.down.pop(name, None)
-        self.postponed.discard(name)
+    def _over_for(self, task: asyncio.Task[None]) -> None:
+        self._down.pop(task, None)
+        self._postponed.discard(task)
 
-    def _failed(self, name: str, error: BaseException, paused_s: float) -> float:
+    def _failed(self, task: asyncio.Task[None], error: BaseException, paused_s: float) -> float:
         """Note that a task failed; returns how long it pauses now."""
+        name = task.get_name()
         pause_s = min(2 * paused_s, PAUSE_MAX_S) or FIRST_PAUSE_S
         away = _away(error)
         if away is not None:
             level = logging.DEBUG if name in self.postponed else logging.WARNING
-            self.postponed.add(name)
+            self._postponed.add(task)
             log.log(level, "Task postponed: %s; retried until it succeeds: %s", name, away)
             return pause_s
         self.failures[name] += 1
-        self.down[name] = str(error) or type(error).__name__
+        self._down[task] = why = str(error) or type(error).__name__
         # A traceback where the error is none that a store or a disk gives.
         known = isinstance(error, KafkaError | OSError)
         log.error(
-            "Task failed: %s; restart in %.1f s: %s", name, pause_s, self.down[name],
+            "Task failed: %s; restart in %.1f s: %s", name, pause_s, why,
             exc_info=None if known else error,
         )  # fmt: skip
         return pause_s
@@ -180,8 +204,13 @@ def _away(error: BaseException) -> BaseException | None:
     return cause
 
 
+def _current() -> asyncio.Task[Any]:
+    task = asyncio.current_task()
+    assert task is not None, violated("work of a task is done in it")
+    return task
+
+
 def _raise_if_cancelled(error: BaseException) -> None:
     """Raise a cancellation of this task; one of a future that it awaited is its error."""
-    task = asyncio.current_task()
-    if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+    if isinstance(error, asyncio.CancelledError) and _current().cancelling():
         raise error

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -100,15 +101,14 @@ def test_openssl_shows_the_alert(port: int, certificates: Path) -> None:
 def test_librdkafka_names_the_alert(port: int, certificates: Path) -> None:
     """It retries, and its error callback has the reason each time."""
     errors: list[KafkaError] = []
-    admin = AdminClient(
-        {
-            "bootstrap.servers": f"localhost:{port}",
-            "security.protocol": "SSL",
-            "ssl.ca.location": str(certificates / "trust.pem"),
-            "error_cb": errors.append,
-            "log_level": 0,
-        }
-    )
+    settings: dict[str, Any] = {
+        "bootstrap.servers": f"localhost:{port}",
+        "security.protocol": "SSL",
+        "ssl.ca.location": str(certificates / "trust.pem"),
+        "error_cb": errors.append,
+        "log_level": 0,
+    }
+    admin = AdminClient(settings)
     with suppress(KafkaException):
         admin.list_topics(timeout=1)
     admin.poll(0)

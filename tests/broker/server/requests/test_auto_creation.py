@@ -84,7 +84,10 @@ def test_the_controller_does_not_count_what_a_broker_asks_for_its_clients(tmp_pa
         with Wire(port_of(three.nodes[controller])) as wire:
             set_quota(wire, {"user": None}, controller_mutation_rate=1.0)
         for node in three.nodes:
-            wait_for("the quota", lambda node=node: bool(node.broker.image.quota_configs))
+            wait_for(
+                "the quota",
+                lambda node=node: bool(node.broker.image.quota_configs),  # type: ignore[misc]
+            )
         with Wire(port_of(broker)) as wire:
             for name in ("first", "second"):
                 wanted = MetadataRequest(topics=[MetadataRequestTopic(name=name)])
@@ -96,6 +99,6 @@ def test_the_controller_does_not_count_what_a_broker_asks_for_its_clients(tmp_pa
                 ("third", ErrorCode.NONE),
                 ("fourth", ErrorCode.THROTTLING_QUOTA_EXCEEDED),
             ):
-                wanted = CreatableTopic(name=name, num_partitions=20, replication_factor=1)
-                answer = wire.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=60_000), 6)
+                large = CreatableTopic(name=name, num_partitions=20, replication_factor=1)
+                answer = wire.ask(CreateTopicsRequest(topics=[large], timeout_ms=60_000), 6)
                 assert answer.topics[0].error_code == error

@@ -3,7 +3,7 @@
 A client that asks a broker which does not lead a partition would have to ask for metadata first.
 From version 10 of Produce and 16 of Fetch on the response says who leads the partition, in which
 epoch, and where that broker is reached, as far as this broker knows (`KafkaApis.getCurrentLeader`).
-Followers are told as clients are.
+Responses to followers name it, too.
 """
 
 from collections.abc import Callable

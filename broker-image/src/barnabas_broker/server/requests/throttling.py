@@ -36,7 +36,8 @@ def exempt_broker(call: RequestContext) -> bool:
     """Whether a broker asks the controller for one of its own clients, whose usage it counts.
 
     The controller would count it against the user of the brokers, which a quota of all users limits
-    like any other, and throttle what else they ask of it. A client passes for a broker only where it may perform ClusterAction.
+    like any other, and throttle what else they ask of it. A client passes for a broker only where
+    it may perform ClusterAction.
     """
     usage = call.usage
     if (

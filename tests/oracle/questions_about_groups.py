@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from copy import copy
+from functools import partial
 from typing import Any, Final
 
 from barnabas_kafka.protocol.messages.delete_groups import DeleteGroupsRequest
+from barnabas_kafka.protocol.messages.delete_topics import DeleteTopicsRequest
 from barnabas_kafka.protocol.messages.describe_groups import DescribeGroupsRequest
 from barnabas_kafka.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas_kafka.protocol.messages.join_group import JoinGroupResponse
@@ -475,6 +477,29 @@ def last_offsets(side: Side) -> None:
     _described(side, "afterwards", *groups.values())
 
 
+def deleted_topics(side: Side) -> None:
+    """The offsets of a deleted topic go, and with the last one a group without members."""
+    topic, groups = _groups_of_all_kinds(side, "gone")
+    side.topic("gone-stays")
+    member = Drawn(side, groups["simple"])
+    side.ask("simple commits elsewhere", member.committing("gone-stays", (1,), "word"), 8)
+    side.ask("deleted", DeleteTopicsRequest(topic_names=[topic], timeout_ms=60_000), 5)
+    for kind, group in groups.items():
+        # Apache's coordinator looks at one group after the other, a little later.
+        side.ask_until(
+            f"offsets of {kind}", _fetching(group, 8), 8, settled=partial(_without, topic)
+        )
+    request = DescribeGroupsRequest(groups=[groups["empty"]])
+    side.ask_until("empty", request, 5, settled=lambda it: it.groups[0].group_state == "Dead")
+    _described(side, "afterwards", *groups.values())
+
+
+def _without(topic: str, answer: Any) -> bool:
+    """Whether no offset of that topic is left."""
+    (group,) = answer.groups
+    return all(each.name != topic for each in group.topics)
+
+
 def _deleting(group: str, topic: str, *partitions: int) -> OffsetDeleteRequest:
     wanted = [OffsetDeleteRequestPartition(partition_index=number) for number in partitions]
     topics = [OffsetDeleteRequestTopic(name=topic, partitions=wanted)]
@@ -483,5 +508,5 @@ def _deleting(group: str, topic: str, *partitions: int) -> OffsetDeleteRequest:
 
 QUESTIONS: Final = (
     finding_coordinators, joining_groups, static_members, requests_of_members, rebalances, commits,
-    fetches_of_offsets, descriptions, deletions, last_offsets,
+    fetches_of_offsets, descriptions, deletions, last_offsets, deleted_topics,
 )  # fmt: skip

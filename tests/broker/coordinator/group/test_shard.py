@@ -96,6 +96,19 @@ def test_offsets_of_deleted_topics_go_with_them() -> None:
     for result in story.shard.forget_topics({"gone"}, story.now_ms):
         story.perform(result)
     assert list(story.group.offsets) == [TopicPartition("stays", 0)]
+    for result in story.shard.forget_topics({"stays"}, story.now_ms):
+        story.perform(result)
+    assert TEAM not in story.shard.groups, "a group without members goes with its last topic"
+
+
+def test_a_group_with_members_outlives_the_topics_of_its_offsets() -> None:
+    """It may commit again."""
+    story = Story()
+    (member,) = story.stable("a")
+    story.commit(topic="gone", member=member, generation=1)
+    for result in story.shard.forget_topics({"gone"}, story.now_ms):
+        story.perform(result)
+    assert (story.state, dict(story.group.offsets)) == ("Stable", {})
 
 
 @pytest.mark.parametrize("jump_ms", [3_600_000, -3_600_000])

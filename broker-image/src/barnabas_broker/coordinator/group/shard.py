@@ -412,11 +412,17 @@ class Shard:
         yield from chain_isolated(groups, expire, "Expiration", name=_id_of)
 
     def forget_topics(self, names: Collection[str], now_ms: int) -> Iterator[CoordinatorResult]:
-        """Delete the offsets of topics that are no more."""
+        """Delete the offsets of topics that are no more, and groups that nothing is left of.
+
+        Kafka's `GroupCoordinator.handleDeletedPartitions`; groups of the consumer protocol stay
+        until the next expiration, as in `GroupCoordinatorService.onPartitionsDeleted`.
+        """
 
         def forget(group: Group) -> Iterator[CoordinatorResult]:
             gone = [partition for partition in group.offsets if partition.topic in names]
             yield from _forget_offsets(group, gone, now_ms)
+            if group.consumers is None and _has_only(group, ()):
+                yield CoordinatorResult(now_ms, records=ending(group))
 
         groups = list(self.groups.values())
         yield from chain_isolated(groups, forget, "Deletion of offsets", name=_id_of)

@@ -37,7 +37,7 @@ from tests.oracle.sides import Side
 
 NOBODY: Final = UUID(int=4711)
 BAD_NAMES: Final = ("", ".", "..", "a b", "a/b", "ü", "x" * 250, "x" * 249 + "é")
-TOPIC, BROKER, LOGGER = 2, 4, 8
+TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 DYNAMIC_OF_ONE, DYNAMIC_OF_ALL = 2, 3
 
@@ -294,8 +294,12 @@ def describe_configs(side: Side) -> None:
         side.ask_all(f"broker {name!r}", about(BROKER, name, *keys), (0, 4))
     for name in ("7", "seven", ""):
         side.ask(f"loggers of broker {name!r}", about(LOGGER, name), 4)
-    for kind in (0, 1, 3, 5, 99, -1):
+    for kind in (0, 1, 3, 5, METRICS, GROUP, 99, -1):
         side.ask_all(f"kind {kind}", about(kind, topic), (1, 4))
+    side.ask("metrics of no name", about(METRICS, ""), 4)
+    both = about(TOPIC, topic, "retention.ms")
+    both.resources += about(GROUP, "g").resources
+    side.ask("a topic and a group", both, 4)
     side.ask("nothing", DescribeConfigsRequest(), 4)
 
 
@@ -356,7 +360,7 @@ def alter_configs_of_topics(side: Side) -> None:
     replace("a resource twice", ("retention.ms", "5"), times=2)
     for name in ("alter-nowhere", "not a name", ""):
         replace(f"topic {name!r}", ("retention.ms", "5"), name=name)
-    for kind in (0, 1, 3, 99, LOGGER):
+    for kind in (0, 1, 3, 99, LOGGER, METRICS, GROUP):
         replace(f"kind {kind}", ("retention.ms", "5"), kind=kind, name="0")
 
 
@@ -408,7 +412,7 @@ def alter_single_configs_of_topics(side: Side) -> None:
     change("a resource twice", ("retention.ms", SET, "5"), times=2)
     for name in ("alter-nowhere", "not a name", ""):
         change(f"topic {name!r}", ("retention.ms", SET, "5"), name=name)
-    for kind in (0, 1, 3, 99):
+    for kind in (0, 1, 3, 99, METRICS, GROUP):
         change(f"kind {kind}", ("retention.ms", SET, "5"), kind=kind, name="0")
 
 

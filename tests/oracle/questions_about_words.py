@@ -10,6 +10,10 @@ from barnabas_kafka.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
+from barnabas_kafka.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
 from tests.oracle.sides import Side
 
 TOPIC = 2
@@ -75,4 +79,28 @@ def words_of_settings(side: Side) -> None:
             )
 
 
-QUESTIONS: Final = (words_of_growth, words_of_settings)
+def words_of_resources(side: Side) -> None:
+    """Resources without settings here: client metrics (KIP-714) and groups are KRaft's."""
+    for kind, name in ((16, "metrics"), (16, ""), (32, "group"), (99, "x"), (8, "0")):
+        described = DescribeConfigsRequest(
+            resources=[DescribeConfigsResource(resource_type=kind, resource_name=name)]
+        )
+        replacing = alter_configs.AlterConfigsRequest(
+            resources=[alter_configs.AlterConfigsResource(resource_type=kind, resource_name=name)]
+        )
+        incremental = incremental_alter_configs.IncrementalAlterConfigsRequest(
+            resources=[
+                incremental_alter_configs.AlterConfigsResource(
+                    resource_type=kind, resource_name=name
+                )
+            ]
+        )
+        if kind == 16:  # Others are refused as a whole, by Apache without a reason.
+            answer = side.wait(described, 4, settled=lambda _: True).results[0]
+            side.keep(f"{kind} {name!r} described", [answer.error_code, answer.error_message])
+        for how, request in (("one", incremental), ("all", replacing)):
+            answer = side.wait(request, 1, settled=lambda _: True).responses[0]
+            side.keep(f"{kind} {name!r}, {how}", [answer.error_code, answer.error_message])
+
+
+QUESTIONS: Final = (words_of_growth, words_of_settings, words_of_resources)

@@ -135,7 +135,8 @@ class ConfigManager:
                 case _:
                     raise KafkaError(
                         ErrorCode.INVALID_REQUEST,
-                        f"Settings of resource type {request.resource.name} cannot be altered.",
+                        "AlterConfigs is only supported for topics and brokers, "
+                        f"but resource type is {request.resource.name}",
                     )
         except Exception as error:  # The boundary between one resource and the others.
             return Outcome.refused(request.name, refusal(error, "AlterConfigs", request.name))

@@ -24,7 +24,7 @@ from barnabas_kafka.protocol.messages.describe_configs import (
 from tests.broker.controller.embedded import NOW_MS, Denying, Embedded, finished
 
 LATEST = HANDLER.versions.max
-TOPIC, BROKER, LOGGER = 2, 4, 8
+TOPIC, BROKER, LOGGER, METRICS = 2, 4, 8, 16
 NAME = "barnabas_broker.tests.describe"
 
 
@@ -151,6 +151,8 @@ def test_loggers(embedded: Embedded) -> None:
         (BROKER, "one", ErrorCode.INVALID_REQUEST),
         (LOGGER, "", ErrorCode.INVALID_REQUEST),
         (LOGGER, "2", ErrorCode.INVALID_REQUEST),
+        (METRICS, "m", ErrorCode.INVALID_REQUEST),
+        (METRICS, "", ErrorCode.INVALID_REQUEST),
         (99, "x", ErrorCode.INVALID_REQUEST),
     ],
 )
@@ -176,10 +178,12 @@ def test_rights(embedded: Embedded) -> None:
         ask(embedded, TOPIC, "a", authorizer=topic).error_code,
         ask(embedded, BROKER, "1", authorizer=cluster).error_code,
         ask(embedded, LOGGER, "1", authorizer=cluster).error_code,
+        ask(embedded, METRICS, "m", authorizer=cluster).error_code,
         ask(embedded, TOPIC, "a", authorizer=cluster).error_code,
     ]
     assert results == [
         ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
         ErrorCode.NONE,

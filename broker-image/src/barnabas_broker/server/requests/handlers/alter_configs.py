@@ -32,7 +32,9 @@ def handle(
         kind, name = resource_of(resource.resource_type), resource.resource_name
         repeated = sent[resource.resource_type, name] > 1
         try:
-            authorize_alter(kind, name, call, repeated=repeated)
+            authorize_alter(resource.resource_type, name, call, repeated=repeated)
+            if kind is ConfigResource.BROKER_LOGGER:  # That is for IncrementalAlterConfigs.
+                raise unknown_type(resource.resource_type)
         except Exception as error:
             refused[index] = Outcome.refused(name, refusal(error, "AlterConfigs", name))
             continue
@@ -65,20 +67,24 @@ def _answer(resource: AlterConfigsResource, outcome: Outcome) -> AlterConfigsRes
     )
 
 
-def authorize_alter(
-    kind: ConfigResource, name: str, call: RequestContext, *, repeated: bool
-) -> None:
+def authorize_alter(number: int, name: str, call: RequestContext, *, repeated: bool) -> None:
     """Raise KafkaError unless the caller may alter a resource, which the request names once."""
     if repeated:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+    kind = resource_of(number)
     if kind is ConfigResource.TOPIC:
         if not call.allowed(AclOperation.ALTER_CONFIGS, ResourceType.TOPIC, name):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     elif kind in (ConfigResource.BROKER, ConfigResource.BROKER_LOGGER):
         if not call.allowed_on_cluster(AclOperation.ALTER_CONFIGS):
             raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    else:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {kind.name}")
+    elif kind is not ConfigResource.CLIENT_METRICS:  # The controller refuses those.
+        raise unknown_type(number)
+
+
+def unknown_type(number: int) -> KafkaError:
+    """The refusal of a type of resources that this API does not alter."""
+    return KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {number}")
 
 
 HANDLER = Handler(ApiKey.ALTER_CONFIGS, VersionRange(0, 2), handle)

@@ -26,14 +26,31 @@ from barnabas_kafka.settings.topic import describe_topic
 
 # The source of a logger's level (KIP-412).
 DYNAMIC_BROKER_LOGGER = 6
-CLUSTER_RESOURCES = (ConfigResource.BROKER, ConfigResource.BROKER_LOGGER)
+CLUSTER_RESOURCES = (
+    ConfigResource.BROKER,
+    ConfigResource.BROKER_LOGGER,
+    ConfigResource.CLIENT_METRICS,
+)
 
 
 def handle(request: DescribeConfigsRequest, call: RequestContext) -> Work[DescribeConfigsResponse]:
-    """Answer for each resource; a failure concerns that resource alone."""
+    """Answer for each resource; a failure concerns that resource alone.
+
+    But for a type that cannot be described: then each resource is refused, as by Apache.
+    """
     resources = yield from _distinct(request.resources)
-    results = yield from each(resources, partial(_result, request, call))
+    refused = _unexpected_type(resources)
+    results = yield from each(resources, partial(_result, request, call, refused))
     return DescribeConfigsResponse(results=results)
+
+
+def _unexpected_type(resources: Iterable[DescribeConfigsResource]) -> KafkaError | None:
+    for resource in resources:
+        kind = resource_of(resource.resource_type)
+        if kind is not ConfigResource.TOPIC and kind not in CLUSTER_RESOURCES:
+            reason = f"Unexpected resource type {kind.name} for resource {resource.resource_name}"
+            return KafkaError(ErrorCode.INVALID_REQUEST, reason)
+    return None
 
 
 def _distinct(resources: Sequence[DescribeConfigsResource]) -> Work[list[DescribeConfigsResource]]:
@@ -51,18 +68,23 @@ def _distinct(resources: Sequence[DescribeConfigsResource]) -> Work[list[Describ
 
 
 def _result(
-    request: DescribeConfigsRequest, call: RequestContext, resource: DescribeConfigsResource
+    request: DescribeConfigsRequest,
+    call: RequestContext,
+    refused: KafkaError | None,
+    resource: DescribeConfigsResource,
 ) -> DescribeConfigsResult:
     result = DescribeConfigsResult(
         resource_type=resource.resource_type, resource_name=resource.resource_name
     )
     try:
+        if refused is not None:
+            raise refused
         kind = resource_of(resource.resource_type)
         _authorize(kind, resource.resource_name, call)
         entries = _entries(kind, resource.resource_name, request, call)
     except Exception as error:
-        refused = refusal(error, "DescribeConfigs", resource.resource_name)
-        result.error_code, result.error_message = refused.code, refused.message
+        found = refusal(error, "DescribeConfigs", resource.resource_name)
+        result.error_code, result.error_message = found.code, found.message
         return result
     # Null and empty both mean all.
     wanted = set(resource.configuration_keys or ())
@@ -74,13 +96,8 @@ def _authorize(kind: ConfigResource, name: str, call: RequestContext) -> None:
     if kind is ConfigResource.TOPIC:
         if not call.allowed(AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    elif kind in CLUSTER_RESOURCES:
-        if not call.allowed_on_cluster(AclOperation.DESCRIBE_CONFIGS):
-            raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    else:
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST, f"Unexpected resource type {kind.name} for resource {name}"
-        )
+    elif not call.allowed_on_cluster(AclOperation.DESCRIBE_CONFIGS):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
 
 def _entries(
@@ -97,6 +114,13 @@ def _entries(
         if broker_key(name, broker_id=call.broker.id) == "":
             return _shown(describe_cluster_wide(settings), request, call)
         return _shown(describe_broker(settings), request, call)
+    if kind is ConfigResource.CLIENT_METRICS:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            "Config type client-metrics is only supported on KRaft clusters"
+            if name
+            else "Client metrics subscription name must not be empty",
+        )
     if name == "":
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
     broker_key(name, broker_id=call.broker.id)

@@ -42,7 +42,7 @@ def handle(
         ]
         repeated = sent[resource.resource_type, name] > 1
         try:
-            authorize_alter(kind, name, call, repeated=repeated)
+            authorize_alter(resource.resource_type, name, call, repeated=repeated)
             if kind is ConfigResource.BROKER_LOGGER:
                 done_here[index] = _alter_loggers(name, changes, request.validate_only, call)
             else:

@@ -272,6 +272,36 @@ def moved_controller(cluster: Cluster, znodes: KazooClient) -> None:
     )
 
 
+def test_a_frozen_broker_hides_no_other(cluster: Cluster) -> None:
+    """Commands that ask every broker show what the others answer, and name the one that does not.
+
+    The controller is frozen, which other brokers still name.
+    """
+    made(cluster, "seen", "0:1,1:2,2:3,3:0")
+    frozen = cluster.known_controller()
+    others = {broker for broker in cluster.brokers if broker != frozen}
+    ask = partial(barnabas, cluster, fails=1)
+    brief = ("--timeout", str(ATTEMPT_S))
+    with cluster.frozen(frozen):
+        done = ask("cluster", "health", "--output", "json", *brief)
+        assert f"broker {frozen} does not answer: " in done.stderr
+        assert done.json()["silent_brokers"] == [frozen]
+        assert "the cluster is not healthy: 1 silent brokers" in done.stderr
+    for command, refusal, shows_brokers in (
+        (("groups", "list"), "does not list its groups", False),
+        (("transactions", "list"), "does not list its transactions", False),
+        (("log-dirs", "describe"), "does not describe its log directories", True),
+    ):
+        cluster.start_missing()
+        with cluster.frozen(frozen):
+            done = ask(*command, "--output", "json", *brief)
+        assert f"broker {frozen} {refusal}: " in done.stderr
+        if shows_brokers:
+            assert {row["broker"] for row in done.json()} == others
+        else:
+            assert isinstance(done.json(), list)
+
+
 def test_orders_follow_the_controller(cluster: Cluster, znodes: KazooClient) -> None:
     """A client that knows only the controller before finds the next one within the same call."""
     connection = Connection(cluster.bootstrap, seconds(ANSWER))

@@ -57,9 +57,11 @@ def are_whole(
 
 @contextmanager
 def three_brokers(
-    directory: Path, settings: Mapping[str, str] = MappingProxyType({})
+    directory: Path,
+    settings: Mapping[str, str] = MappingProxyType({}),
+    last: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Three]:
-    """Three that know each other."""
+    """Three that know each other; `last` are settings of broker 2 alone."""
     with started(directory) as (_, zookeeper), ExitStack() as running:
         nodes = [
             running.enter_context(
@@ -68,6 +70,7 @@ def three_brokers(
                     {
                         **SETTINGS,
                         **settings,
+                        **(last if broker == 2 else {}),
                         "broker.id": str(broker),
                         "broker.rack": "abc"[broker],
                         "zookeeper.connect": zookeeper,

@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from barnabas_broker.security.acls import CLUSTER_NAME, AclOperation, Permission, ResourceType
 from barnabas_broker.server.node.broker_server import BrokerServer
+from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
+from barnabas_kafka.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from barnabas_kafka.records.builder import build_batch
+from tests.broker.cli.cluster import three_brokers
 from tests.broker.cli.conftest import run_command
 from tests.broker.server.running import Wire, port_of, running_node
 
@@ -79,3 +83,32 @@ def test_a_broker_that_is_not_there(bootstrap: str) -> None:
     """Is told, not passed over."""
     failed = run_command("log-dirs", "describe", "--broker", "9", bootstrap=bootstrap, fails=1)
     assert "there is no broker 9" in failed.stderr
+
+
+def test_a_broker_that_refuses_hides_no_other(tmp_path: Path) -> None:
+    """It alone has an authorizer, whose ACLs deny Describe on the cluster."""
+    authorizer = {
+        "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+    }
+    with three_brokers(tmp_path, last=authorizer) as three:
+        with Wire(port_of(three.nodes[2])) as wire:
+            for operation, permission in (
+                (AclOperation.ALL, Permission.ALLOW),
+                (AclOperation.DESCRIBE, Permission.DENY),
+            ):
+                rule = AclCreation(
+                    resource_type=ResourceType.CLUSTER,
+                    resource_name=CLUSTER_NAME,
+                    principal="User:ANONYMOUS",
+                    host="*",
+                    operation=operation,
+                    permission_type=permission,
+                )
+                (result,) = wire.ask(CreateAclsRequest(creations=[rule]), 3).results
+                assert result.error_code == ErrorCode.NONE
+        words = ("log-dirs", "describe", "--output", "json", "-b", three.bootstrap)
+        done = run_command(*words, fails=1)
+        assert [row["broker"] for row in done.json()] == [0, 1]
+        assert "broker 2 does not describe its log directories: CLUSTER_AUTHORIZ" in done.stderr
+        assert done.stderr.count("\n") == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas_kafka.client import CONTROLLER, BrokerError, send_request
+from barnabas_kafka.client import CONTROLLER, BrokerError, OneBroker, send_request, send_to_brokers
 from barnabas_kafka.client.operation import Ask
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.list_partition_reassignments import (
@@ -44,3 +44,12 @@ def test_a_retriable_error_is_retried() -> None:
         operation.read(ASK, answered(ErrorCode.NOT_CONTROLLER))
     rejected = answered(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     assert operation.read(ASK, rejected) == {KEY: rejected}
+
+
+def test_a_request_goes_to_every_broker() -> None:
+    """Each response is that of its broker."""
+    operation = send_to_brokers(REQUEST, ListPartitionReassignmentsResponse)
+    assert operation.keys is None
+    assert operation.target(1) == OneBroker(1)
+    assert operation.request(ASK) is REQUEST
+    assert operation.read(ASK, answered(ErrorCode.NONE)) == {1: answered(ErrorCode.NONE)}

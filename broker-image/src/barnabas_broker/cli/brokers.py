@@ -182,13 +182,13 @@ def safe_to_restart(
     Each is asked about itself alone: restart one at a time. What no waiting makes better, like a
     partition with one replica, does not count against it, and is listed on standard error.
     """
-    verdicts = _verdicts(connection, ids, ports, may_restart, wait_s)
+    verdicts, attempts = _verdicts(connection, ids, ports, may_restart, wait_s)
     for broker, verdict in verdicts.items():
         for text in risks(verdict, "unavoidable"):
             click.echo(f"broker {broker}: {text}", err=True)
     if output == "json":
         print_json([{"broker": broker, **it.body} for broker, it in verdicts.items()])
-    with Attempts() as attempts:
+    with attempts:
         for broker, verdict in verdicts.items():
             with attempts.one():
                 if not verdict.yes:
@@ -208,7 +208,7 @@ def caught_up(
     ids: tuple[int, ...], ports: AdminPorts, wait_s: float, output: str, connection: Connection
 ) -> None:
     """Ask brokers, or all, whether every replica on them is in sync; exits with 0 if so."""
-    verdicts = _verdicts(connection, ids, ports, has_caught_up, wait_s)
+    verdicts, attempts = _verdicts(connection, ids, ports, has_caught_up, wait_s)
     rows = [{"broker": broker, **it.body} for broker, it in verdicts.items()]
     if output == "json":
         print_json(rows)
@@ -216,8 +216,9 @@ def caught_up(
         columns = ["broker", "percent", "replicas", "behind"]
         print_table(columns, [[row.get(column) for column in columns] for row in rows])
     late = [broker for broker, verdict in verdicts.items() if not verdict.yes]
-    if late:
-        raise CommandError(f"not caught up: broker {', '.join(map(str, late))}")
+    with attempts, attempts.one():
+        if late:
+            raise CommandError(f"not caught up: broker {', '.join(map(str, late))}")
 
 
 def _members(
@@ -299,19 +300,22 @@ def _reached(broker: int, url: str | None) -> str:
 
 def _verdicts(
     connection: Connection, ids: Sequence[int], ports: AdminPorts, ask: Ask, wait_s: float
-) -> dict[int, Verdict]:
+) -> tuple[dict[int, Verdict], Attempts]:
     """What each says, asked again until all say yes or the time is over.
 
-    While there is time, a broker that is not there or does not answer has not said yes.
+    While there is time, a broker that is not there or does not answer has not said yes. Those that
+    did not answer in the end are failures of the attempts.
     """
     give_up_at = time.monotonic() + wait_s
     pause = threading.Event()
     while True:
         try:
-            verdicts = _ask_once(connection, ids, ports, ask)
+            attempts = Attempts()
+            verdicts = _ask_once(connection, ids, ports, ask, attempts)
             left_s = give_up_at - time.monotonic()
-            if left_s <= 0 or all(verdict.yes for verdict in verdicts.values()):
-                return verdicts
+            all_yes = all(verdict.yes for verdict in verdicts.values()) and not attempts.failed
+            if left_s <= 0 or all_yes:
+                return verdicts, attempts
         except InputError:
             raise
         except CommandError:
@@ -322,14 +326,17 @@ def _verdicts(
 
 
 def _ask_once(
-    connection: Connection, ids: Sequence[int], ports: AdminPorts, ask: Ask
+    connection: Connection, ids: Sequence[int], ports: AdminPorts, ask: Ask, attempts: Attempts
 ) -> dict[int, Verdict]:
     client, metadata = connection.admin()
     members = _chosen(_members(connection, client, metadata), ids)
-    urls = _urls(connection, client, members, ports.given)
-    reached = {member.id: _reached(member.id, urls[member.id]) for member in members}
+    urls = _urls(connection, client, members, ports.given, attempts)
     asking = ports.client(connection)
-    return {broker: ask(url, asking) for broker, url in reached.items()}
+    verdicts = {}
+    for broker, url in urls.items():
+        with attempts.one():
+            verdicts[broker] = ask(_reached(broker, url), asking)
+    return verdicts
 
 
 def _replication_state(url: str | None, asking: AdminPortClient) -> dict[str, Any]:

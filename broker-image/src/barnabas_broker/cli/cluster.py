@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import click
 
-from barnabas_broker.cli.admin import AdminSession
+from barnabas_broker import __version__
+from barnabas_broker.cli.admin import CLIENT_ID, AdminSession
 from barnabas_broker.cli.client import Connection, connection_options
 from barnabas_broker.cli.errors import CommandError
 from barnabas_broker.cli.output import output_option, print_json, print_table
-from barnabas_kafka.client import CONTROLLER
+from barnabas_kafka.client import ANY_BROKER, CONTROLLER, describe_cluster, send_to_brokers
+from barnabas_kafka.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas_kafka.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
 SHOWN: Final = 20
@@ -30,7 +32,8 @@ def cluster() -> None:
 @connection_options
 def info(output: str, connection: Connection) -> None:
     """Show the cluster's id, controller, brokers, and how many topics and partitions there are."""
-    metadata = _metadata(connection)
+    with AdminSession(connection) as session:
+        metadata = _metadata(session)
     brokers = [
         {
             "broker": each.node_id,
@@ -62,9 +65,11 @@ def health(output: str, connection: Connection) -> None:
     """Say whether every partition has a leader and all its replicas; exits with 0 if so.
 
     There must be a controller, too. Offline brokers are those that have replicas and are not
-    registered.
+    registered; silent ones are registered and do not answer in time.
     """
-    metadata = _metadata(connection)
+    with AdminSession(connection) as session:
+        silent = _silent(session)
+        metadata = _metadata(session, silent)
     used: set[int] = set()
     leaderless, behind, offline = [], [], []
     for topic in metadata.topics:
@@ -79,6 +84,7 @@ def health(output: str, connection: Connection) -> None:
                 offline.append(name)
     facts: Fields = {
         "controller": metadata.controller_id if metadata.controller_id >= 0 else None,
+        "silent_brokers": sorted(silent),
         "offline_brokers": sorted(used - {each.node_id for each in metadata.brokers}),
         "leaderless_partitions": sorted(leaderless),
         "under_replicated_partitions": sorted(behind),
@@ -96,10 +102,23 @@ def health(output: str, connection: Connection) -> None:
         click.echo("The cluster is healthy.")
 
 
-def _metadata(connection: Connection) -> MetadataResponse:
-    """What the controller has; other brokers learn of changes later."""
-    with AdminSession(connection) as session:
-        return session.ask(CONTROLLER, MetadataRequest(topics=None), MetadataResponse)
+def _metadata(session: AdminSession, silent: Collection[int] = ()) -> MetadataResponse:
+    """What the controller has; other brokers learn of changes later, and are asked without it."""
+    view = session.call(describe_cluster())
+    unusable = view.controller_id not in view.brokers or view.controller_id in silent
+    target = ANY_BROKER if unusable else CONTROLLER
+    return session.ask(target, MetadataRequest(topics=None), MetadataResponse)
+
+
+def _silent(session: AdminSession) -> list[int]:
+    """The brokers that do not answer, each with its reason on standard error."""
+    request = ApiVersionsRequest(
+        client_software_name=CLIENT_ID, client_software_version=__version__
+    )
+    answers = session.call(send_to_brokers(request, ApiVersionsResponse))
+    for broker, error in answers.errors.items():
+        CommandError(f"broker {broker} does not answer: {error}").show()
+    return list(answers.errors)
 
 
 def _problems(facts: Fields) -> list[str]:

@@ -103,7 +103,7 @@ def _show(
 ) -> None:
     directories: list[dict[str, Any]] = []
     replicas: list[Replica] = []
-    for each, found in described.items():
+    for each, found in sorted(described.items()):
         for directory in found:
             here = _replicas(each, directory)
             directories.append(_directory_row(each, directory, here))

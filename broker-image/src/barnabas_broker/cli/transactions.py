@@ -11,9 +11,9 @@ import click
 
 from barnabas_broker.cli.admin import AdminSession
 from barnabas_broker.cli.client import Connection, connection_options
-from barnabas_broker.cli.errors import CommandError
+from barnabas_broker.cli.errors import Attempts, CommandError, attempt
 from barnabas_broker.cli.output import done, output_option, print_json, print_table, results_option
-from barnabas_kafka.client import ANY_BROKER, OneBroker
+from barnabas_kafka.client import ANY_BROKER, OneBroker, send_to_brokers
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.messages.describe_producers import (
@@ -87,20 +87,22 @@ def list_all(
     request = ListTransactionsRequest(
         state_filters=list(states), duration_filter=-1 if longer_than is None else longer_than
     )
-    with AdminSession(connection) as session:
-        found = listed(session, request)
-    rows = [
-        {
-            "transactional_id": each.transactional_id,
-            "coordinator": broker,
-            "producer_id": each.producer_id,
-            "state": each.transaction_state,
-        }
-        for broker, response in found
-        for each in response.transaction_states
-    ]
-    ordered = sorted(rows, key=lambda row: str(row["transactional_id"]))
-    _show(ordered, output, none="There are no such transactions.")
+    with Attempts() as attempts:
+        with AdminSession(connection) as session:
+            found = listed(session, request, attempts)
+        rows = [
+            {
+                "transactional_id": each.transactional_id,
+                "coordinator": broker,
+                "producer_id": each.producer_id,
+                "state": each.transaction_state,
+            }
+            for broker, response in found
+            for each in response.transaction_states
+        ]
+        ordered = sorted(rows, key=lambda row: str(row["transactional_id"]))
+        none = "" if attempts.failed else "There are no such transactions."
+        _show(ordered, output, none=none)
 
 
 @transactions.command()
@@ -178,16 +180,21 @@ def find_hanging(
 
 def coordinated(session: AdminSession, transactional_id: str) -> tuple[int, TransactionState]:
     """The coordinator of a transactional id, and the state that it describes."""
+    silent: CommandError | None = None
     for broker in session.brokers():
-        (state,) = session.ask(
-            OneBroker(broker),
-            DescribeTransactionsRequest(transactional_ids=[transactional_id]),
-            DescribeTransactionsResponse,
-        ).transaction_states
+        try:
+            (state,) = session.ask(
+                OneBroker(broker),
+                DescribeTransactionsRequest(transactional_ids=[transactional_id]),
+                DescribeTransactionsResponse,
+            ).transaction_states
+        except CommandError as error:  # It may not be the coordinator.
+            silent = silent or error
+            continue
         if state.error_code != ErrorCode.NOT_COORDINATOR:
             raise_error(state.error_code, f"{transactional_id} is not described")
             return broker, state
-    raise CommandError(f"no broker coordinates {transactional_id}")
+    raise silent or CommandError(f"no broker coordinates {transactional_id}")
 
 
 def hanging(
@@ -252,21 +259,28 @@ def known_open(session: AdminSession, ids: set[int]) -> set[tuple[int, TopicPart
 
 
 def listed(
-    session: AdminSession, request: ListTransactionsRequest
+    session: AdminSession, request: ListTransactionsRequest, attempts: Attempts | None = None
 ) -> list[tuple[int, ListTransactionsResponse]]:
-    """The response of every broker, with its id; CommandError where one rejects the request."""
+    """The response of every broker, with its id.
+
+    Brokers that do not answer, or reject the request, are failures of `attempts`; without them the
+    first is raised.
+    """
+    results = session.call(
+        send_to_brokers(request, ListTransactionsResponse, error_code=lambda it: it.error_code)
+    )
+    what = "does not list its transactions"
+    for broker, error in results.errors.items():
+        with attempt(attempts):
+            raise CommandError(f"broker {broker} {what}: {error}")
     found = []
-    for broker in session.brokers():
-        response = session.ask(
-            OneBroker(broker),
-            request,
-            ListTransactionsResponse,
-            error_code=lambda it: it.error_code,
-        )
-        raise_error(response.error_code, f"broker {broker} does not list its transactions")
-        if response.unknown_state_filters:
-            raise CommandError(f"there is no state {', '.join(response.unknown_state_filters)}")
-        found.append((broker, response))
+    for broker, response in sorted(results.values.items()):
+        with attempt(attempts):
+            raise_error(response.error_code, f"broker {broker} {what}")
+            found.append((broker, response))
+    unknown = {each for _, response in found for each in response.unknown_state_filters}
+    if unknown:
+        raise CommandError(f"there is no state {', '.join(sorted(unknown))}")
     return found
 
 

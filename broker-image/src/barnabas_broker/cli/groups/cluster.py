@@ -16,7 +16,7 @@ from barnabas_broker.cli.errors import Attempts, CommandError, attempt
 from barnabas_broker.cli.groups.assignors import Subscriber
 from barnabas_broker.cli.groups.strategies import Partition
 from barnabas_broker.cli.offsets import LATEST, list_offsets
-from barnabas_kafka.client import CoordinatorOf, CoordinatorType, describe_groups
+from barnabas_kafka.client import CoordinatorOf, CoordinatorType, describe_groups, list_groups
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.embedded import subscribed_topics
 from barnabas_kafka.protocol.messages.offset_delete import (
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 INACTIVE = ("Empty", "Dead")
+UNKNOWN = "Unknown"
+OF_CONSUMERS = ("consumer", "")
+"""Protocol types of groups that consumers use, or that only have offsets."""
 UNKNOWN_OFFSETS = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.LEADER_NOT_AVAILABLE,
@@ -92,18 +95,32 @@ class Groups:
         """Connect; CommandError where no broker answers."""
         return cls(connection, *connection.admin())
 
-    def list(self, states: Collection[str] = (), types: Collection[str] = ()) -> tuple[Listed, ...]:
-        """All groups, or those in one of the states and of one of the types, by name."""
-        found = self.connection.answer(self.client.list_consumer_groups(**self._timeout))
-        if found.errors:
-            raise CommandError(f"not all brokers answered: {found.errors[0].args[0].str()}")
-        listed = [
-            Listed(each.group_id, _type_name(each.type), state_name(each.state))
-            for each in found.valid
-        ]
+    def list(
+        self,
+        states: Collection[str] = (),
+        types: Collection[str] = (),
+        attempts: Attempts | None = None,
+    ) -> tuple[Listed, ...]:
+        """All groups, or those in one of the states and of one of the types, by name.
+
+        Brokers that do not list theirs are failures of `attempts`; without them the first is
+        raised.
+        """
+        results = call(self.connection, list_groups())
+        for broker, error in results.errors.items():
+            with attempt(attempts):
+                raise CommandError(f"broker {broker} does not list its groups: {error}")
+        listed = {
+            each.group_id: Listed(
+                each.group_id, each.type.title() or UNKNOWN, each.state or UNKNOWN
+            )
+            for groups in results.values.values()
+            for each in groups
+            if each.protocol_type in OF_CONSUMERS
+        }
         return tuple(
             each
-            for each in sorted(listed, key=lambda group: group.name)
+            for _, each in sorted(listed.items())
             if (not states or each.state.lower() in states)
             and (not types or each.type.lower() in types)
         )
@@ -124,7 +141,7 @@ class Groups:
         members = sorted((_member(each) for each in found.members), key=lambda member: member.id)
         return Described(
             group,
-            _type_name(found.type),
+            found.type.name.title(),
             state,
             found.partition_assignor,
             f"{node.host}:{node.port}  ({node.id})",
@@ -238,10 +255,6 @@ def state_name(state: Any) -> str:
     """`PREPARING_REBALANCING` of the library as Kafka's PreparingRebalance."""
     words = "".join(word.title() for word in state.name.split("_"))
     return words.replace("Rebalancing", "Rebalance")
-
-
-def _type_name(type_: Any) -> str:
-    return str(type_.name).title()
 
 
 def _member(found: Any) -> Member:

@@ -44,14 +44,15 @@ def list_(
     states: tuple[str, ...], types: tuple[str, ...], output: str, connection: Connection
 ) -> None:
     """List groups, all or those in some states and of some types."""
-    found = Groups.of(connection).list(words(states), words(types))
-    if output == "json":
-        rows = [{"group": each.name, "type": each.type, "state": each.state} for each in found]
-        print_json(rows)
-    else:
-        print_table(
-            ["group", "type", "state"], [[each.name, each.type, each.state] for each in found]
-        )
+    with Attempts() as attempts:
+        found = Groups.of(connection).list(words(states), words(types), attempts)
+        if output == "json":
+            rows = [{"group": each.name, "type": each.type, "state": each.state} for each in found]
+            print_json(rows)
+        else:
+            print_table(
+                ["group", "type", "state"], [[each.name, each.type, each.state] for each in found]
+            )
 
 
 @groups.command()
@@ -70,7 +71,7 @@ def describe(
     rows: list[dict[str, Any]] = []
     try:
         with Attempts() as attempts:
-            for name in names or [each.name for each in cluster.list()]:
+            for name in names or [each.name for each in cluster.list(attempts=attempts)]:
                 with attempts.one():
                     found = cluster.describe(name)
                     if found is None:

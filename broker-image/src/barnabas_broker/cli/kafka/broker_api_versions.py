@@ -7,6 +7,7 @@ import click
 from barnabas_broker import __version__
 from barnabas_broker.cli.admin import CLIENT_ID, AdminSession
 from barnabas_broker.cli.client import Connection
+from barnabas_broker.cli.errors import CommandError
 from barnabas_broker.cli.kafka.tool import connected, tool
 from barnabas_kafka.client import OneBroker
 from barnabas_kafka.protocol import registry
@@ -23,13 +24,18 @@ def main(connection: Connection) -> None:
             request = ApiVersionsRequest(
                 client_software_name=CLIENT_ID, client_software_version=__version__
             )
-            found = session.ask(OneBroker(broker.id), request, ApiVersionsResponse).api_keys
+            rack = broker.rack or "null"
+            named = f"{broker.host}:{broker.port} (id: {broker.id} rack: {rack})"
+            try:
+                found = session.ask(OneBroker(broker.id), request, ApiVersionsResponse).api_keys
+            except CommandError as error:
+                click.echo(f"{named} -> ERROR: {error.message}")
+                continue
             lines = [
                 _line(each.api_key, each.min_version, each.max_version)
                 for each in sorted(found, key=lambda each: each.api_key)
             ]
-            rack = broker.rack or "null"
-            click.echo(f"{broker.host}:{broker.port} (id: {broker.id} rack: {rack}) -> (")
+            click.echo(f"{named} -> (")
             click.echo("\t" + ",\n\t".join(lines))
             click.echo(")")
 

@@ -70,7 +70,7 @@ from barnabas_kafka.client.partitions import (
     list_offsets,
     list_partition_reassignments,
 )
-from barnabas_kafka.client.requests import send_request
+from barnabas_kafka.client.requests import send_request, send_to_brokers
 from barnabas_kafka.client.sasl import OAuthBearer, Plain, Scram
 from barnabas_kafka.client.security import (
     Acl,
@@ -207,5 +207,6 @@ __all__ = [
     "list_transactions",
     "renew_delegation_token",
     "send_request",
+    "send_to_brokers",
     "topic_resource",
 ]

@@ -3,9 +3,16 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from barnabas_kafka.client.cluster import Target
+from barnabas_kafka.client.cluster import OneBroker, Target
 from barnabas_kafka.client.errors import BrokerError
-from barnabas_kafka.client.operation import ONLY, Operation, read_single, single
+from barnabas_kafka.client.operation import (
+    ONLY,
+    Operation,
+    Results,
+    every,
+    read_single,
+    single,
+)
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.registry import ApiKey
 from barnabas_kafka.protocol.schema import Request, Response
@@ -27,6 +34,42 @@ def send_request(
     caller, and so are codes of parts of the response.
     """
 
+    return Operation(
+        name=_name(request),
+        keys=[ONLY],
+        target=lambda _: target,
+        request=lambda _: request,
+        api_key=request.api_key,
+        read=read_single(_reading(request, response, error_code)),
+        finish=single,
+    )
+
+
+def send_to_brokers(
+    request: Request, response: type[R], *, error_code: Callable[[R], int] | None = None
+) -> Operation[Results[int, R]]:
+    """The response of every live broker to one request, by its id; otherwise as `send_request`."""
+    read = _reading(request, response, error_code)
+    return Operation(
+        name=_name(request),
+        keys=None,
+        target=OneBroker,
+        request=lambda _: request,
+        api_key=request.api_key,
+        read=lambda ask, answer: {ask.broker: read(answer)},
+        finish=every,
+    )
+
+
+def _name(request: Request) -> str:
+    return ApiKey(request.api_key).name.replace("_", " ").lower()
+
+
+def _reading(
+    request: Request, response: type[R], error_code: Callable[[R], int] | None
+) -> Callable[[R], R]:
+    """Takes a response as it is, and raises what the client retries."""
+
     def read(answer: R) -> R:
         if not isinstance(answer, response):
             raise TypeError(f"{type(request).__name__} is not answered by {response.__name__}")
@@ -35,12 +78,4 @@ def send_request(
             raise error
         return answer
 
-    return Operation(
-        name=ApiKey(request.api_key).name.replace("_", " ").lower(),
-        keys=[ONLY],
-        target=lambda _: target,
-        request=lambda _: request,
-        api_key=request.api_key,
-        read=read_single(read),
-        finish=single,
-    )
+    return read

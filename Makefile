@@ -58,12 +58,12 @@ BUSY ?=
 REPEAT ?= 1
 SWITCHED_OFF := 0 false no
 on = $(if $(filter-out $(SWITCHED_OFF),$($(1))),$(2))
-TEST_OPTIONS = $(call on,STRICT,--strict) $(call on,RECORD,--record) $(call on,BUSY,--busy) --repeat $(REPEAT)
+TEST_OPTIONS = $(call on,STRICT,--strict) $(call on,RECORD,--record) $(call on,BUSY,--busy) --repeat='$(REPEAT)'
 test: .venv/.synced ## Runs all suites that this machine can run, and says what the others need (SUITE="check unit", STRICT=1)
 	@$(TESTRUN) --suite '$(SUITE)' $(TEST_OPTIONS)
 
 check: .venv/.synced ## Runs all that is quick: tidy, ruff, imports, generated files, types, unit tests
-	@$(TESTRUN) --suite check,unit --slowest 10
+	@$(TESTRUN) --suite check,unit $(TEST_OPTIONS)
 
 black-box: .venv/.synced
 	@$(TESTRUN) --suite clients,faults,oracle,cluster $(TEST_OPTIONS)

@@ -26,7 +26,8 @@ INHERITED: Final = (
     "SSL_CERT_FILE", "PIP_CERT", "PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "HTTPS_PROXY",
     "NO_PROXY", "UV_CACHE_DIR", "NODE_EXTRA_CA_CERTS", "GOPROXY",
 )  # fmt: skip
-LIMIT_S: Final = 600.0
+# It ends what hangs: the README took 532 s on a busy machine.
+LIMIT_S: Final = 1800.0
 
 
 class PlayError(Exception):

@@ -13,6 +13,12 @@ from tools.testrun.record import ROOT
 from tools.testrun.runner import SLOWEST, Options, Runner, record_last
 
 
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"not a number from 1 on: {text!r}")
+    return int(text)
+
+
 def main(arguments: list[str]) -> int:
     """Run what the arguments say; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tools.testrun", description=__doc__)
@@ -21,7 +27,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--strict", action="store_true", help="no second chance")
     parser.add_argument("--record", action="store_true", help="write the run into docs")
     parser.add_argument("--busy", action="store_true", help="take one core meanwhile")
-    parser.add_argument("--repeat", type=int, default=1, help="runs, up to the first red one")
+    parser.add_argument("--repeat", type=_positive, default=1, help="runs, up to the first red one")
     parser.add_argument("--slowest", type=int, default=SLOWEST, help="how many tests and files")
     asked = parser.parse_args(arguments)
     if asked.verb == "record":

@@ -17,7 +17,6 @@ from barnabas_broker.cli.version import built_as
 from barnabas_broker.testing import Broker
 from barnabas_kafka import compiled
 from tests.broker.cli.conftest import Run, run_command
-from tests.broker.server.process.test_stop_signals import SERVER, told_at
 
 
 def test_help_lists_every_verb_without_importing_any() -> None:
@@ -144,30 +143,6 @@ def test_the_version_says_how_it_was_built(monkeypatch: pytest.MonkeyPatch) -> N
     assert built_as() == f"pure Python: {count} of {count} modules are not compiled"
     monkeypatch.setattr(compiled, "interpreted", lambda: ())
     assert built_as() == "compiled"
-
-
-NAMESPACE = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
-
-
-@pytest.mark.parametrize(
-    "point",
-    [
-        "click",
-        "barnabas_broker.cli.broker",
-        f"{SERVER}.node.lifecycle",
-        f"{SERVER}.node.broker_server:BrokerServer._register",
-    ],
-)
-def test_as_the_first_process_of_a_container(tmp_path: Path, point: str) -> None:
-    """The kernel keeps from process 1 what it has no handler for, so that it would go on."""
-    told_at(point, tmp_path, prefix=NAMESPACE)
-
-
-def test_supervised_as_the_first_process_of_a_container(tmp_path: Path) -> None:
-    """The supervisor is process 1 then, and hands on what it is told."""
-    zookeeper = "zookeeper.connect=127.0.0.1:1"
-    point = f"{SERVER}.node.lifecycle:run_broker"
-    told_at(point, tmp_path, zookeeper, "broker.id=1", prefix=NAMESPACE)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ Without it a client sees a connection that was closed, as by a broker that is aw
 
 import socket
 import ssl
-import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -85,17 +84,6 @@ def test_a_certificate_of_another_authority(
     context = client(certificates, version)
     context.load_cert_chain(certificates / "stranger.pem")
     assert alert(port, context) == "TLSV1_ALERT_UNKNOWN_CA"
-
-
-def test_openssl_shows_the_alert(port: int, certificates: Path) -> None:
-    """What people test a listener with."""
-    trust = str(certificates / "trust.pem")
-    command = ["openssl", "s_client", "-connect", f"localhost:{port}", "-CAfile", trust, "-ign_eof"]
-    done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        timeout=seconds(ANSWER), check=False,
-    )  # fmt: skip
-    assert "alert certificate required" in done.stderr
 
 
 def test_librdkafka_names_the_alert(port: int, certificates: Path) -> None:

@@ -81,6 +81,22 @@ def test_all_problems_at_once() -> None:
     assert [problem.key for problem in problems] == ["num.partitions", "log.segment.bytes"]
 
 
+def test_a_wrong_value_hides_no_other_mistake() -> None:
+    """Unknown names and contradictions are named with it; not what may contradict it alone."""
+    given = {
+        "num.partitions": "many",
+        "log.retention.hour": "1",
+        "broker.id": "-5",
+        "broker.id.generation.enable": "false",
+    }
+    problems = BrokerSettings.problems(given, strict=True)
+    assert [each.key for each in problems] == ["num.partitions", "broker.id", "log.retention.hour"]
+    given["broker.id.generation.enable"] = "perhaps"
+    assert "log.retention.hour" in [
+        each.key for each in BrokerSettings.problems(given, strict=True)
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "found"),
     [

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -44,3 +46,11 @@ def test_a_series_ends_with_its_first_red_run() -> None:
     assert done.returncode == 2
     assert "barnabas: run 1 of 3\n" in done.stdout
     assert "run 2 of 3" not in done.stdout
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "", "three"])
+def test_a_series_has_at_least_one_run(number: str) -> None:
+    """Otherwise nothing would be tested, and that would be green."""
+    done = run_command("--suite", "check", f"--repeat={number}")
+    assert done.returncode == 2
+    assert f"not a number from 1 on: {number!r}" in done.stderr

@@ -127,12 +127,18 @@ class BrokerSettings:
 
     @classmethod
     def problems(cls, mapping: Mapping[str, str], *, strict: bool = False) -> list[SettingError]:
-        """Everything wrong with the settings: single values first, then those that contradict."""
+        """Everything wrong with the settings: single values first, then those that contradict.
+
+        What contradicts a wrong value is not known yet.
+        """
         problems = list(_value_problems(mapping))
-        if problems:
-            return problems
-        settings = cls(mapping)
-        problems = [*checks.contradictions(settings), *checks.not_offered(settings)]
+        wrong = {problem.key for problem in problems}
+        settings = cls({name: text for name, text in mapping.items() if name not in wrong})
+        problems += [
+            each
+            for each in (*checks.contradictions(settings), *checks.not_offered(settings))
+            if each.key not in wrong and not any(name in each.message for name in wrong)
+        ]
         if strict:
             problems += [SettingError(name, None, explain(name, KEYS)) for name in settings.unknown]
         return problems

@@ -34,6 +34,7 @@ ORDER: Final = (
 )  # fmt: skip
 # Drift that no event tells of is reverted at the next resync, every 30 s by default.
 RESYNC_S: Final = 5
+LEVEL: Final = "pod-security.kubernetes.io/enforce"
 EVIDENCE: Final = ROOT / ".cache" / "e2e"
 CLUSTER: Final = pytest.StashKey[Cluster]()
 
@@ -80,9 +81,10 @@ def _keep() -> bool:
 
 @pytest.fixture(scope="session")
 def operator(kubernetes: Cluster) -> Cluster:
-    """The same cluster with the operator in it, installed by Helm."""
+    """The same cluster with the operator in it, installed by Helm; all pods are restricted."""
     for namespace in (MAIN, BRIEF):
         kubernetes.kubectl("create", "namespace", namespace)
+        kubernetes.kubectl("label", "namespace", namespace, f"{LEVEL}=restricted")
     install_with_helm(
         kubernetes,
         watch=(MAIN, BRIEF),

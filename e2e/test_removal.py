@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Final
 
 from e2e.cluster import Cluster
@@ -37,3 +38,23 @@ def test_a_namespace_goes_when_the_operator_is_gone(operator: Cluster) -> None:
     operator.wait_gone("pods", namespace=MAIN, selector=f"app.kubernetes.io/name={RELEASE}")
     operator.delete_objects("namespace", BRIEF)
     assert BRIEF not in operator.kubectl("get", "namespaces", "-o", "name")
+
+
+def test_an_operator_starts_without_a_namespace_that_it_watches(operator: Cluster) -> None:
+    """The one that went before; resources of the others are served."""
+    operator.kubectl("scale", f"deploy/{RELEASE}", "-n", MAIN, "--replicas=1")
+    operator.wait_rolled_out(RELEASE, namespace=MAIN)
+    topic = {
+        "apiVersion": "barnabas.io/v1alpha1",
+        "kind": "KafkaTopic",
+        "metadata": {"name": "astray"},
+        "spec": {"cluster": "of-nobody"},
+    }
+    operator.kubectl("apply", "-n", MAIN, "-f", "-", stdin=json.dumps(topic))
+    operator.wait_for(
+        "the condition of a topic without a cluster",
+        lambda: operator.get("kafkatopic", "astray", namespace=MAIN) or {},
+        until=lambda found: "of-nobody" in str(found.get("status", {}).get("conditions")),
+        namespaces=(MAIN,),
+    )
+    operator.delete_objects("kafkatopic/astray", "-n", MAIN)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
 from e2e import times
 
 FIGURES = times.Figures(
@@ -32,3 +37,18 @@ def test_only_the_part_between_the_marks_is_replaced() -> None:
     once = times.written(document, part)
     assert once == before + part + after
     assert times.written(once, part) == once
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        {"ready_s": [44.0, 46.0, 46.0]},
+        {"roll_s": [61.0]},
+        {"memory": {"barnabas-operator-7-x": 97 << 20}},
+        {"memory": {"three-broker-0": 1230 << 20}},
+    ],
+)
+def test_a_figure_above_its_bar_is_a_failure(above: dict[str, Any]) -> None:
+    """The command's exit status says so; one slow run of three is none."""
+    assert replace(FIGURES, **above).missed
+    assert not replace(FIGURES, ready_s=[30.0, 30.0, 90.0]).missed

@@ -53,7 +53,10 @@ def test_an_event_has_what_the_api_server_asks_for() -> None:
 
 
 def test_repetitions_and_floods_are_not_written() -> None:
-    """A pass every two seconds would otherwise write its step every two seconds."""
+    """A pass every two seconds would otherwise write its step every two seconds.
+
+    The end of a pod is told however many objects were applied before.
+    """
     written = Written()
     recorder = _recorder(written)
     for _ in range(3):
@@ -62,6 +65,8 @@ def test_repetitions_and_floods_are_not_written() -> None:
     for number in range(100):
         recorder.record(CLUSTER, action="Apply", reason="Apply", note=f"another {number}")
     assert len(written.bodies) == BURST
+    recorder.record(CLUSTER, action="DeletePod", reason="DeletePod", note="delete Pod a-broker-0")
+    assert written.bodies[-1]["note"] == "delete Pod a-broker-0"
 
 
 def test_a_lost_event_stops_nothing() -> None:

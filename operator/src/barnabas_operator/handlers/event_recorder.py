@@ -1,8 +1,9 @@
 """Events on the resources, which `kubectl describe` shows: what the operator did, and why.
 
 Events are for people and never stop a pass. The same note on the same object is written once in
-ten minutes, and an object gets a burst of events and then one a minute: a flapping cluster must not
-fill the API server's storage.
+ten minutes, and an object gets a burst of events of each action and then one a minute: a flapping
+cluster must not fill the API server's storage, and the objects of a new one must not use up what
+tells of its first roll.
 """
 
 from __future__ import annotations
@@ -40,14 +41,14 @@ class EventLimits:
     """The bounds of all recorders of one operator."""
 
     def __init__(
-        self, repeats: RateLimit | None = None, by_object: RateLimit | None = None
+        self, repeats: RateLimit | None = None, by_action: RateLimit | None = None
     ) -> None:
         self._repeats = repeats or RateLimit(REPEAT_S)
-        self._by_object = by_object or RateLimit(REFILL_S, burst=BURST)
+        self._by_action = by_action or RateLimit(REFILL_S, burst=BURST)
 
-    def allow(self, uid: str, reason: str, note: str) -> bool:
+    def allow(self, uid: str, action: str, reason: str, note: str) -> bool:
         """Whether an event may be written."""
-        return self._repeats.allows((uid, reason, note)) and self._by_object.allows(uid)
+        return self._repeats.allows((uid, reason, note)) and self._by_action.allows((uid, action))
 
 
 class EventRecorder:
@@ -71,7 +72,7 @@ class EventRecorder:
     ) -> None:
         """Write an event, unless it repeats another or there were too many."""
         note = note if len(note) <= LONGEST_NOTE else f"{note[: LONGEST_NOTE - 1]}…"
-        if not self._limits.allow(regarding.uid, reason, note):
+        if not self._limits.allow(regarding.uid, action, reason, note):
             return
         body = {
             "apiVersion": EVENTS.api_version,

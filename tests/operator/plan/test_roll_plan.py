@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from barnabas_operator.reconcile.reconciler import reconcile
+from barnabas_operator.reconcile.reconciler import RESYNC_S, reconcile
 from tests.operator.rolls import FIRST, KEY, VIEW, changed, roll
 
 
@@ -51,3 +51,19 @@ def test_after_a_roll_leaders_go_back_to_their_preferred_replicas() -> None:
     kube.writes.clear()
     reconcile(KEY, context)
     assert (kube.writes, brokers.requests.count("elect")) == ([], 1)
+
+
+def test_a_roll_waits_for_its_window() -> None:
+    """Saturday night: nothing is evicted before, and the first pod is as soon as it opens."""
+    window = {"days": ["Sat"], "start": "22:30", "hours": 4}
+    kube, _, context = changed(roll={"policy": "Window", "window": window})
+    before = reconcile(KEY, replace(context, now="2026-01-03T22:29:59Z"))
+    # A window is hours away: there is nothing to look for soon.
+    assert before.again_in == RESYNC_S
+    assert not [each for each in kube.writes if each.startswith(("evict", "delete"))]
+    conditions = kube.find("KafkaCluster", "quickstart")["status"]["conditions"]
+    (held,) = [each for each in conditions if each["type"] == "Reconciling"]
+    assert held["reason"] == "RollHeldBack"
+    assert "window" in held["message"]
+    reconcile(KEY, replace(context, now="2026-01-03T22:30:00Z"))
+    assert [each for each in kube.writes if each.startswith("evict")] == [FIRST]

@@ -98,6 +98,26 @@ def test_brokers_are_added_and_taken_back_with_records_and_topics() -> None:
     assert life.kube.writes == []
 
 
+def test_a_topic_is_created_once_the_broker_that_it_needs_is_back() -> None:
+    """One of three is away: for kstatus the topic is in progress, and has not failed."""
+    life = Life()
+    life.work(8)
+    lost = f"{BROKERS}-2"
+    life.world.lost_nodes.add(lost)
+    life.world.die(lost)
+    life.world.put_topic("a")
+    life.work(2)
+    found = life.world.find("KafkaTopic", "a")["status"]["conditions"]
+    assert {(each["type"], each["status"], each["reason"]) for each in found} == {
+        ("Ready", "False", "WaitingForBrokers"),
+        ("Reconciling", "True", "WaitingForBrokers"),
+    }
+    life.world.lost_nodes.clear()
+    life.work(8)
+    (ready,) = life.world.find("KafkaTopic", "a")["status"]["conditions"]
+    assert (ready["type"], ready["status"]) == ("Ready", "True")
+
+
 def test_larger_claims_a_roll_and_more_brokers_in_one_edit() -> None:
     """Each pass is judged by the model's rules: one pod at a time, the ensemble first."""
     life = Life()

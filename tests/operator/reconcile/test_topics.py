@@ -76,6 +76,17 @@ def test_a_refused_topic_does_not_stop_the_others(kafka_broker: Broker) -> None:
     assert outcomes["just-right"].verdict.ready
 
 
+def test_a_topic_waits_for_brokers_that_are_to_be_there(kafka_broker: Broker) -> None:
+    """One of two is away: that passes by itself, and three replicas on two brokers never fit."""
+    brokers = AdminBrokers(kafka_broker.bootstrap_servers)
+    topics = [_topic("of-two", replicas=2), _topic("of-three", replicas=3)]
+    outcomes = reconcile_topics(topics, brokers, broker_count=2).outcomes
+    waits, refused = outcomes["of-two"].verdict, outcomes["of-three"].verdict
+    assert (waits.reason, waits.settled, waits.stalled) == ("WaitingForBrokers", False, False)
+    assert "INVALID_REPLICATION_FACTOR" in waits.message
+    assert (refused.reason, refused.stalled) == ("Refused", True)
+
+
 def test_a_second_resource_for_a_topic_reports_the_owner() -> None:
     """A conflict is the younger one's, and names the other."""
     older = examples.topic("older", topicName="shared")

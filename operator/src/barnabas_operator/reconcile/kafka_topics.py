@@ -62,7 +62,13 @@ def reconcile_topics_of(
         return Managed(statuses=_wait(topics, "WaitingForCluster", text, context))
     brokers = connect(cluster, context)
     try:
-        result = reconcile_topics(topics, brokers, ledger=store.entries, remember=store.write)
+        result = reconcile_topics(
+            topics,
+            brokers,
+            ledger=store.entries,
+            remember=store.write,
+            broker_count=cluster.body.spec.brokers.replicas,
+        )
     except BrokersError as error:
         return Managed(statuses=_wait(topics, "Unreachable", str(error), context))
     except KubeError as error:

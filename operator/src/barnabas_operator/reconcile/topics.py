@@ -40,6 +40,9 @@ logger = logging.getLogger(__name__)
 
 # The controller works on one request at a time, so others have their turn after so many topics.
 BATCH: Final = 50
+# The protocol's error, and the Ready reason of a topic that gets it while brokers are away.
+TOO_FEW_BROKERS: Final = "INVALID_REPLICATION_FACTOR"
+WAITING_FOR_BROKERS: Final = "WaitingForBrokers"
 
 Step = TypeVar("Step", CreateTopic, GrowPartitions, AlterConfig)
 Item = TypeVar("Item")
@@ -78,12 +81,14 @@ def reconcile_topics(
     *,
     ledger: Ledger | None = None,
     remember: Remember = lambda _: None,
+    broker_count: int = 0,
 ) -> Result:
     """Make the topics as their resources say.
 
     `remember` is given the ledger before a topic in it is created, as a topic that was created and
-    forgotten would never be deleted. Raises BrokersError if no topic can be described; every other
-    error concerns its topic alone.
+    forgotten would never be deleted. `broker_count` is how many brokers the cluster is to have; a
+    topic that needs no more waits for those that are away. Raises BrokersError if no topic can be
+    described; every other error concerns its topic alone.
     """
     before = ledger or {}
     found = brokers.topics(brokers.topic_names() & {topic_name(each) for each in topics})
@@ -118,7 +123,7 @@ def reconcile_topics(
             outcomes[label_of(topic)] = _conflict(name, managed[name])
         else:
             outcomes[label_of(topic)] = _outcome(
-                topic, plans.get(name), views.get(name), errors.get(name)
+                topic, plans.get(name), views.get(name), errors.get(name), broker_count
             )
     known = {name: views[name].topic_id for name in changed if name in views}
     return Result(
@@ -256,21 +261,30 @@ def _conflict(name: str, owner: Topic) -> Outcome:
     return Outcome(verdict=Verdict(ready=False, reason="Conflict", message=text, stalled=True))
 
 
+def _failure(topic: Topic, error: BrokersError, broker_count: int) -> Verdict:
+    """What an error says of a topic. Brokers place replicas on those of them that are there, so
+    that the replication factor is refused for good only if the cluster is to have fewer."""
+    replicas = topic.body.spec.replicas
+    if error.code == TOO_FEW_BROKERS and replicas <= broker_count:
+        text = f"{error}; its {replicas} replicas wait until as many of {broker_count} brokers run"
+        return Verdict(ready=False, reason=WAITING_FOR_BROKERS, message=text, settled=False)
+    reason = "Refused" if error.reachable else "Unreachable"
+    final = error.reachable
+    return Verdict(ready=False, reason=reason, message=str(error), settled=final, stalled=final)
+
+
 def _outcome(
-    topic: Topic, plan: TopicPlan | None, view: TopicView | None, error: BrokersError | None
+    topic: Topic,
+    plan: TopicPlan | None,
+    view: TopicView | None,
+    error: BrokersError | None,
+    broker_count: int,
 ) -> Outcome:
     """The verdict of a topic; Ready is True only if the topic is as the spec has it."""
     applied = isinstance(plan, list) and error is None
     managed = applied or (view is not None and is_managed(topic, view))
     if error is not None:
-        reason = "Refused" if error.reachable else "Unreachable"
-        verdict = Verdict(
-            ready=False,
-            reason=reason,
-            message=str(error),
-            settled=error.reachable,
-            stalled=error.reachable,
-        )
+        verdict = _failure(topic, error, broker_count)
         return Outcome(verdict=verdict, view=view, managed=managed)
     if isinstance(plan, Refusal):
         verdict = Verdict(ready=False, reason=plan.reason, message=plan.message, stalled=True)

@@ -43,6 +43,8 @@ class MemoryBrokers:
     has_quotas: bool = True
     # What each broker advertises.
     addresses: dict[int, str] = field(default_factory=dict)
+    # The dynamic settings of all brokers; `refuses` may name one.
+    config: dict[str, str] = field(default_factory=dict)
 
     def describe(self) -> ClusterView:
         """See Brokers."""
@@ -59,6 +61,23 @@ class MemoryBrokers:
         self._answer()
         self.requests.append("advertised")
         return {each: self.addresses[each] for each in brokers if each in self.addresses}
+
+    def dynamic_config(self) -> Mapping[str, str]:
+        """See Brokers."""
+        self._answer()
+        self.requests.append("describe all brokers")
+        return dict(self.config)
+
+    def alter_dynamic_config(self, change: AlterConfig) -> None:
+        """See Brokers."""
+        self._answer()
+        self.requests.append("alter all brokers")
+        for error in (self.refuses.get(name) for name in (*change.put, *change.drop)):
+            if error is not None:
+                raise error
+        self.steps.append(f"all brokers: {change}")
+        kept = {name: value for name, value in self.config.items() if name not in change.drop}
+        self.config = {**kept, **change.put}
 
     def topic_names(self) -> frozenset[str]:
         """See Brokers."""

@@ -13,6 +13,7 @@ from barnabas_operator import brokers as port
 from barnabas_operator.brokers import AdminBrokers, BrokersError
 from barnabas_operator.plan.topics import AlterConfig, CreateTopic, GrowPartitions, TopicView
 from tests.kafka.client.fake_cluster import FakeBroker, FakeCluster, created, in_a_thread
+from tests.waiting import wait_for
 
 ONE = CreateTopic(partitions=1, replicas=1, config={})
 
@@ -126,3 +127,18 @@ def test_unreachable_brokers_raise_brokers_error(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(BrokersError) as raised:
         AdminBrokers("127.0.0.1:1").topic_names()
     assert raised.value.reachable is False
+
+
+def test_a_setting_of_all_brokers_is_set_and_deleted(brokers: AdminBrokers) -> None:
+    """The broker has the value at once; what it refuses is named and changes nothing."""
+    change = AlterConfig(put={"log.cleaner.backoff.ms": "14000", "num.io.threads": "9"})
+    brokers.alter_dynamic_config(change)
+    wait_for("the settings", lambda: brokers.dynamic_config().get("num.io.threads") == "9")
+    assert brokers.dynamic_config()["log.cleaner.backoff.ms"] == "14000"
+    refused = AlterConfig(put={"log.cleaner.backoff.ms": "1", "num.io.threads": "900"})
+    with pytest.raises(BrokersError, match=r"900 for configuration num\.io\.threads") as error:
+        brokers.alter_dynamic_config(refused)
+    assert error.value.reachable
+    assert brokers.dynamic_config()["log.cleaner.backoff.ms"] == "14000"
+    brokers.alter_dynamic_config(AlterConfig(put={}, drop=frozenset(change.put)))
+    wait_for("the deletion", lambda: not change.put.keys() & brokers.dynamic_config().keys())

@@ -82,6 +82,7 @@ MECHANISMS: Final[Mapping[str, ScramMechanism]] = {
     AuthenticationType.SHA_256.mechanism: "SCRAM-SHA-256",
     AuthenticationType.SHA_512.mechanism: "SCRAM-SHA-512",
 }
+ALL_BROKERS: Final = broker_resource(None)
 # The first one that is set.
 ADVERTISED: Final = ("advertised.listeners", "listeners")
 
@@ -151,6 +152,14 @@ class Brokers(Protocol):
 
     def advertised(self, brokers: Collection[int]) -> Mapping[int, str]:
         """The advertised.listeners of these brokers, without those that do not answer."""
+        ...
+
+    def dynamic_config(self) -> Mapping[str, str]:
+        """The dynamic settings of all brokers, without those whose value they do not show."""
+        ...
+
+    def alter_dynamic_config(self, change: AlterConfig) -> None:
+        """Set and delete dynamic settings of all brokers, all or nothing."""
         ...
 
     def topic_names(self) -> frozenset[str]:
@@ -272,6 +281,24 @@ class AdminBrokers:
             entries = (found[name] for name in ADVERTISED if name in found)
             values[broker] = next((each.value for each in entries if each.value), "")
         return {broker: text for broker, text in values.items() if text}
+
+    def dynamic_config(self) -> Mapping[str, str]:
+        """See Brokers."""
+        found = self._call(describe_configs([ALL_BROKERS]))
+        if ALL_BROKERS in found.errors:
+            raise _raised(found.errors[ALL_BROKERS])
+        own = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+        entries = found.values[ALL_BROKERS].values()
+        return {
+            each.name: each.value
+            for each in entries
+            if each.source is own and each.value is not None
+        }
+
+    def alter_dynamic_config(self, change: AlterConfig) -> None:
+        """See Brokers."""
+        for error in self._call(alter_configs({ALL_BROKERS: _changes(change)})).errors.values():
+            raise _raised(error)
 
     def topic_names(self) -> frozenset[str]:
         """See Brokers."""
@@ -473,9 +500,9 @@ def _acl(found: KafkaAcl) -> Acl | None:
         return None
 
 
-def _changes(topic: AlterConfig) -> list[ConfigChange]:
-    put = [ConfigChange(key, AlterConfigOp.SET, value) for key, value in topic.put.items()]
-    return put + [ConfigChange(key, AlterConfigOp.DELETE) for key in sorted(topic.drop)]
+def _changes(change: AlterConfig) -> list[ConfigChange]:
+    put = [ConfigChange(key, AlterConfigOp.SET, value) for key, value in change.put.items()]
+    return put + [ConfigChange(key, AlterConfigOp.DELETE) for key in sorted(change.drop)]
 
 
 def _failed(results: Results[str, Any]) -> Mapping[str, BrokersError]:

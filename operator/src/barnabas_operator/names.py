@@ -46,6 +46,8 @@ ROTATION_SINCE: Final = f"{GROUP}/rotation-since"
 ROTATION: Final = f"{GROUP}/rotation"
 # On pod templates: the hash of the configuration that the pod reads at start.
 CONFIG_HASH: Final = f"{GROUP}/config-hash"
+# On the brokers' StatefulSet: which settings changes of the resource need no roll for.
+DYNAMIC_CONFIG: Final = f"{GROUP}/dynamic-config"
 # On the brokers' pods: the rack of the node on which a pod has come to run.
 RACK: Final = f"{GROUP}/rack"
 

@@ -9,6 +9,7 @@ from barnabas_operator.plan.findings import Finding, Reason, Severity
 
 # Found while a plan is carried out, not by a check of the snapshot.
 WHILE_APPLYING = {
+    Reason.DYNAMIC_CONFIG_REFUSED,
     Reason.REFUSED,
     Reason.CLAIM_NOT_EXPANDABLE,
     Reason.INVALID_SPEC,

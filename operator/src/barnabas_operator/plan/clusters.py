@@ -27,6 +27,7 @@ from barnabas_operator.plan.claims import (
 )
 from barnabas_operator.plan.disruptions import max_unavailable
 from barnabas_operator.plan.drift import compare
+from barnabas_operator.plan.dynamic_config import check_dynamic_config, with_config_record
 from barnabas_operator.plan.findings import Reason
 from barnabas_operator.plan.observed import Images, Observed
 from barnabas_operator.plan.protocols import with_protocol
@@ -75,7 +76,7 @@ def plan_cluster(cluster: Resource[KafkaCluster], observed: Observed, *, images:
     draft = Draft()
     for check in CHECKS:
         check.run(snapshot, draft)
-    return Plan(steps=tuple(draft.steps), findings=tuple(draft.findings))
+    return Plan(steps=tuple(draft.steps), config=draft.config, findings=tuple(draft.findings))
 
 
 # --- objects --------------------------------------------------------------------------------------
@@ -104,8 +105,11 @@ def check_objects(snapshot: Snapshot, draft: Draft) -> None:
     for body in wanted:
         found = snapshot.observed.objects.get((body["kind"], body["metadata"]["name"]))
         possible: Document | None = with_present_templates(body, found)
-        if body["kind"] == "ConfigMap" and body["metadata"]["name"] == snapshot.names.broker:
+        of_brokers = body["metadata"]["name"] == snapshot.names.broker
+        if of_brokers and body["kind"] == "ConfigMap":
             possible = with_protocol(body, snapshot.protocol)
+        if possible is not None and of_brokers and body["kind"] == "StatefulSet":
+            possible = with_config_record(possible, snapshot)
         # Addresses are not the resource's to decide, nor of a version.
         of_pods = body["kind"] in TEMPLATES and body["metadata"]["name"] != snapshot.names.addresses
         if possible is not None and of_pods:
@@ -332,6 +336,12 @@ CHECKS: Final = (
         looks_at="the replicas of __consumer_offsets and __transaction_state",
         run=check_internal_topics,
         reasons=(Reason.INTERNAL_TOPIC_REPLICAS,),
+    ),
+    Check(
+        name="dynamic config",
+        looks_at="the dynamic settings of all brokers that spec.config names, or named before",
+        run=check_dynamic_config,
+        reasons=(Reason.DYNAMIC_CONFIG_UNKNOWN,),
     ),
     Check(
         name="racks",

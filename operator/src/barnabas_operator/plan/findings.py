@@ -113,6 +113,16 @@ class Reason(StrEnum):
         Severity.WAITING,
         "A PodDisruptionBudget forbids an eviction: a node is drained, or a broker is not in sync.",
     )
+    DYNAMIC_CONFIG_UNKNOWN = (
+        "DynamicConfigUnknown",
+        Severity.WAITING,
+        "Brokers do not say, or do not take, the dynamic settings of spec.config yet.",
+    )
+    DYNAMIC_CONFIG_REFUSED = (
+        "DynamicConfigRefused",
+        Severity.STALLED,
+        "Brokers refuse a dynamic setting of spec.config, and go on with the value that they have.",
+    )
     ROLL_STOPPED = (
         "RollStopped",
         Severity.STALLED,

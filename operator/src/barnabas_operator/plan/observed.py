@@ -58,6 +58,9 @@ class Observed:
     # The brokers' answer, or why there is none.
     brokers: ClusterView | None = None
     brokers_trouble: str = ""
+    # The dynamic settings of all brokers, asked where the operator has set some, or why they are
+    # not known.
+    dynamic_config: Mapping[str, str] | Finding | None = None
     # The mode of each ensemble member by its pod, asked while a roll is due.
     modes: Mapping[str, str] = field(default_factory=dict)
     # How far log recovery has come, by the pod of the broker.

@@ -17,6 +17,7 @@ from barnabas_operator.plan.roll_policy import RollRequests
 from barnabas_operator.plan.rolling import ASKED_FOR, SetView, absences, is_complete, outdated
 from barnabas_operator.plan.shrink import Size, brokers_to_run
 from barnabas_operator.plan.steps import Apply, DeletePod, Step
+from barnabas_operator.plan.topics import AlterConfig
 from barnabas_operator.plan.versions import Chosen, chosen_images, image_in_use
 from barnabas_operator.resources.objects import digest
 
@@ -27,9 +28,11 @@ NAMED: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Steps in order, and what was found."""
+    """Steps in order on the API server, one on the brokers, and what was found."""
 
     steps: tuple[Step, ...] = ()
+    # Of the dynamic settings of all brokers.
+    config: AlterConfig | None = None
     findings: tuple[Finding, ...] = ()
 
     def of(self, severity: Severity) -> tuple[Finding, ...]:
@@ -138,6 +141,7 @@ class Draft:
 
     steps: list[Step] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    config: AlterConfig | None = None
     # Whether a pod template stays as another operator rendered it.
     held: bool = False
 

@@ -16,7 +16,7 @@ from barnabas_operator.api.clusters import ClusterStatus, KafkaCluster
 from barnabas_operator.api.conditions import is_ready, is_stalled
 from barnabas_operator.api.pipelines import KafkaPipeline, PipelineStatus
 from barnabas_operator.api.reading import Resource
-from barnabas_operator.names import IMAGE, RENDERED
+from barnabas_operator.names import DYNAMIC_CONFIG, IMAGE, RENDERED
 from barnabas_operator.plan.observed import Images
 from barnabas_operator.resources.objects import Document, hashed
 
@@ -116,7 +116,7 @@ def as_before(body: Document, found: Object) -> Document | None:
         return None
     notes = {**body["metadata"]["annotations"]}
     before = found["metadata"].get("annotations") or {}
-    for name in (RENDERED, IMAGE):
+    for name in (RENDERED, IMAGE, DYNAMIC_CONFIG):
         notes.pop(name, None)
         if name in before:
             notes[name] = before[name]

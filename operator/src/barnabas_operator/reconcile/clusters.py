@@ -43,6 +43,7 @@ from barnabas_operator.names import INSTANCE, ClusterNames
 from barnabas_operator.plan.addresses import node_ports, readdressed
 from barnabas_operator.plan.claims import claims_of
 from barnabas_operator.plan.clusters import check_availability, plan_cluster
+from barnabas_operator.plan.dynamic_config import manages_config
 from barnabas_operator.plan.findings import Finding, Reason, Severity
 from barnabas_operator.plan.observed import COMPONENTS, ClusterView, Observed, selector_of
 from barnabas_operator.plan.roll_plan import roll_plan
@@ -54,6 +55,7 @@ from barnabas_operator.plan.versions import held_generation
 from barnabas_operator.reconcile.apply import Refused, apply_steps, summary
 from barnabas_operator.reconcile.certificates import reconcile_certificates
 from barnabas_operator.reconcile.context import Context
+from barnabas_operator.reconcile.dynamic_config import alter_dynamic_config, ask_dynamic_config
 from barnabas_operator.reconcile.ownership import is_ours
 from barnabas_operator.reconcile.rolls import admin_url, hold_back, restore_leaders
 from barnabas_operator.reconcile.status import StatusRefusedError, write_status
@@ -98,14 +100,17 @@ def reconcile_cluster(cluster: Cluster, context: Context, contradiction: str = "
     if not snapshot_of(cluster, observed, context.images).forced:
         plan = hold_back(plan, observed, context, cluster.body.spec.rolls.guarantee)
     cluster, plan = _show_roll(cluster, observed, plan, context)
-    refused = apply_steps(plan.steps, cluster.meta, context)
-    findings = [*plan.findings, *refusals(refused)]
+    findings = list(plan.findings)
+    if plan.config is not None:
+        brokers_of = connect(cluster, context)
+        findings += alter_dynamic_config(plan.config, brokers_of, cluster.meta, context)
+    findings += refusals(apply_steps(plan.steps, cluster.meta, context))
     return _write(
         cluster,
         observed,
         findings,
         context,
-        applied=bool(plan.steps),
+        applied=bool(plan.steps or plan.config),
         expiries=certificates.expiries,
     )
 
@@ -237,6 +242,9 @@ def observe(cluster: Cluster, context: Context) -> Observed:
     view, trouble = ask_brokers(cluster, objects, pods["broker"], context)
     served = ask_advertised(cluster, view, context)
     pods["broker"] = readdressed(cluster, objects, pods["broker"], served)
+    config = None
+    if view is not None and manages_config(objects.get(("StatefulSet", names.broker))):
+        config = ask_dynamic_config(lambda: connect(cluster, context))
     observed = Observed(
         objects=objects,
         pods=pods,
@@ -246,6 +254,7 @@ def observe(cluster: Cluster, context: Context) -> Observed:
         brokers=view,
         brokers_trouble=trouble,
         recovery=ask_recovery(pods["broker"], context),
+        dynamic_config=config,
         now=context.now,
         operator_namespace=context.operator_namespace,
     )

@@ -49,6 +49,8 @@ class _Settled:
     topics: Answer
     # What the brokers said of the users that resources manage.
     users: Mapping[str, UserView]
+    # The dynamic settings of all brokers; None where the pass did not ask.
+    config: Mapping[str, str] | None
     # The versions of the users' Secrets, which are not watched, by namespace and name.
     secrets: Mapping[tuple[str, str], str]
     until: float
@@ -99,6 +101,7 @@ class SteadyClusters:
                 named=outcome.topics,
                 topics=recorder.topics,
                 users=recorder.users,
+                config=recorder.config,
                 secrets=outcome.secrets,
                 # Clusters that were settled together are not all read together.
                 until=self._clock() + FULL_PASS_S * random.uniform(0.5, 1.0),  # noqa: S311
@@ -133,6 +136,8 @@ class SteadyClusters:
                 return False
             if before.users and brokers.users(before.users.keys()) != before.users:
                 return False
+            if before.config is not None and brokers.dynamic_config() != before.config:
+                return False
             return all(
                 _version(context, *place) == version for place, version in before.secrets.items()
             )
@@ -155,6 +160,7 @@ class _Recorder:
         self.view: ClusterView | None = None
         self.topics: Answer = {}
         self.users: Mapping[str, UserView] = {}
+        self.config: Mapping[str, str] | None = None
 
     def connect(self, endpoint: Endpoint) -> Brokers:
         """The brokers behind these addresses."""
@@ -177,6 +183,11 @@ class _Recorded:
         """See Brokers."""
         self._recorder.view = view = self._brokers.describe()
         return view
+
+    def dynamic_config(self) -> Mapping[str, str]:
+        """See Brokers."""
+        self._recorder.config = answer = self._brokers.dynamic_config()
+        return answer
 
     def users(self, names: Collection[str]) -> Mapping[str, UserView]:
         """See Brokers."""

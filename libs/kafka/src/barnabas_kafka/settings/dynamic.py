@@ -71,6 +71,14 @@ def find_setting(name: str) -> Key[Any] | None:
     return RATES.get(name) or find_key(name)
 
 
+def is_cluster_wide(name: str) -> bool:
+    """Whether a setting of a properties file can also change for all brokers while they run."""
+    key = find_key(name)
+    if key is None or key.name != name or key.sensitive:
+        return False
+    return key.update is UpdateMode.CLUSTER_WIDE
+
+
 def rate_in(configs: Mapping[str, str], key: Key[int]) -> int:
     """The rate that a broker's settings of run time have for `key`; no limit without one."""
     try:

@@ -148,6 +148,9 @@ TESTED_IN: Final = {
     f"{_BROKER}replica/broker_topic_stats.py": "tests/broker/server/metrics/test_families.py",
     f"{_BROKER}server/requests/broker_services.py": _HANDLER_TESTS,
     f"{_BROKER}server/process/broker_state.py": "tests/broker/server/metrics/test_admin.py",
+    f"{_BROKER}server/process/volumes.py": (
+        "tests/broker/server/requests/handlers/test_describe_log_dirs.py"
+    ),
     f"{_BROKER}server/requests/fetch_conversion.py": f"{_HANDLER_TESTS}test_fetch.py",
     f"{_BROKER}server/network/half_close.py": f"{_REQUEST_TESTS}test_pending_responses.py",
     f"{_BROKER}server/requests/fast/heartbeat.py": f"{_REQUEST_TESTS}fast/test_differential.py",

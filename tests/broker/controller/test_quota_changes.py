@@ -13,7 +13,7 @@ from barnabas_broker.controller.quota_changes import (
     Parts,
     QuotaAlteration,
     QuotaChange,
-    described,
+    entity_filter,
     entity_of,
     parts_of,
 )
@@ -220,9 +220,12 @@ def test_a_filter_with_parts_of_several_kinds() -> None:
         QuotaEntity(ip="10.0.0.1"): {"connection_creation_rate": 3.0},
     }
     user = Component("user", Match.EXACT, "a")
-    assert [each for each, _ in described(configs, [user], strict=False)] == list(configs)[:2]
-    assert [each for each, _ in described(configs, [user], strict=True)] == list(configs)[:1]
-    assert [each for each, _ in described(configs, [], strict=False)] == list(configs)
-    assert list(described(configs, [], strict=True)) == []
+    for components, strict, expected in (
+        ([user], False, list(configs)[:2]),
+        ([user], True, list(configs)[:1]),
+        ([], False, list(configs)),
+        ([], True, []),
+    ):
+        assert list(filter(entity_filter(components, strict=strict), configs)) == expected
     with pytest.raises(KafkaError, match="Duplicate user filter component entity type"):
-        list(described(configs, [user, user], strict=False))
+        entity_filter([user, user], strict=False)

@@ -439,14 +439,15 @@ def test_housekeeping_applies_retention_and_removes_files_later(tmp_path: Path) 
     logs.close()
 
 
-def test_usage_counts_logs_and_volumes(tmp_path: Path) -> None:
-    """Bytes per partition by directory, and the volume behind it."""
+def test_the_volume_behind_a_directory(tmp_path: Path) -> None:
+    """None of a directory that cannot be used, or is none of these."""
     logs = open_directories(tmp_path)
-    append(logs.create(TP, LogConfig(), None, NOW), batch_of())
-    assert logs.sizes() == {tmp_path: {TP: 91}}
-    (usage,) = logs.usage()
-    assert usage.sizes == {TP: 91}
-    assert usage.total_bytes > usage.usable_bytes > 0
+    volume = logs.volume(tmp_path)
+    assert volume is not None
+    assert volume.total_bytes > volume.usable_bytes > 0
+    assert logs.volume(tmp_path / "other") is None
+    logs.create(TP, LogConfig(), None, NOW).health.found(Finding.BROKEN, "Input/output error")
+    assert logs.volume(tmp_path) is None
     logs.close()
 
 

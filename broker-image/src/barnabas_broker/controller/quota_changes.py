@@ -4,8 +4,9 @@ The rules and messages are those of Kafka's ZkAdminManager. Faults are raised as
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
+from functools import partial
 from typing import Final, NamedTuple
 
 from barnabas_broker.cluster.quota_entity import (
@@ -17,7 +18,6 @@ from barnabas_broker.cluster.quota_entity import (
     PRODUCER_BYTE_RATE,
     Default,
     Name,
-    QuotaConfigs,
     QuotaEntity,
 )
 from barnabas_broker.security.scram import ScramMechanism
@@ -142,10 +142,10 @@ def _whole(name: str, value: float, largest: int, kind: str) -> str:
     return str(whole)
 
 
-def described(
-    configs: QuotaConfigs, components: Sequence[Component], *, strict: bool
-) -> Iterator[tuple[QuotaEntity, Mapping[str, float]]]:
-    """The entities that a filter matches, with their quotas; raises KafkaError."""
+def entity_filter(
+    components: Sequence[Component], *, strict: bool
+) -> Callable[[QuotaEntity], bool]:
+    """What says whether a filter matches an entity; raises KafkaError."""
     asked: dict[str, Component] = {}
     for each in components:
         _check(each, asked)
@@ -155,7 +155,7 @@ def described(
             "Invalid entity filter component combination, IP filter component should not be used "
             "with user or clientId filter component."
         )
-    return _matching(configs, asked, strict)
+    return partial(_matches_all, asked, strict)
 
 
 def _check(component: Component, asked: Mapping[str, Component]) -> None:
@@ -170,21 +170,17 @@ def _check(component: Component, asked: Mapping[str, Component]) -> None:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
 
 
-def _matching(
-    configs: QuotaConfigs, asked: Mapping[str, Component], strict: bool
-) -> Iterator[tuple[QuotaEntity, Mapping[str, float]]]:
-    for entity, quotas in configs.items():
-        if entity.ip is not None:
-            named: dict[str, Name | None] = {IP: entity.ip}
-            is_other = bool(asked) and IP not in asked
-        else:
-            named = {USER: entity.user, CLIENT_ID: entity.client_id}
-            is_other = IP in asked
-        if not is_other and all(
-            _matches(asked[kind], name) if kind in asked else name is None or not strict
-            for kind, name in named.items()
-        ):
-            yield entity, quotas
+def _matches_all(asked: Mapping[str, Component], strict: bool, entity: QuotaEntity) -> bool:
+    if entity.ip is not None:
+        named: dict[str, Name | None] = {IP: entity.ip}
+        is_other = bool(asked) and IP not in asked
+    else:
+        named = {USER: entity.user, CLIENT_ID: entity.client_id}
+        is_other = IP in asked
+    return not is_other and all(
+        _matches(asked[kind], name) if kind in asked else name is None or not strict
+        for kind, name in named.items()
+    )
 
 
 def _matches(component: Component, name: Name | None) -> bool:

@@ -26,8 +26,8 @@ from barnabas_broker.log import names, parallel
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.directory import (
     DirectoryState,
-    DirectoryUsage,
     LogDirectoryError,
+    VolumeUsage,
     refuse_without_means,
 )
 from barnabas_broker.log.directory_loading import DirectoryLoading
@@ -43,7 +43,7 @@ from barnabas_kafka.ids import TopicPartition
 
 _log = logging.getLogger(__name__)
 
-__all__ = ["DirectoryUsage", "LogDirectories", "LogDirectoryError"]
+__all__ = ["LogDirectories", "LogDirectoryError"]
 
 MOST_PREFERENCES: Final = 10_000
 """Partitions that do not exist yet whose directory is remembered; the oldest is forgotten."""
@@ -259,34 +259,22 @@ class LogDirectories:
     def directory_of(self, tp: TopicPartition) -> Path:
         return self._home[tp].path
 
-    def sizes(self) -> dict[Path, dict[TopicPartition, int]]:
-        """Bytes of log per partition, by directory."""
-        found: dict[Path, dict[TopicPartition, int]] = {
-            directory.path: {} for directory in self._directories
-        }
-        for tp, log in self.logs.items():
-            found[self._home[tp].path][tp] = log.size
-        return found
+    @property
+    def paths(self) -> Sequence[Path]:
+        """All directories, as configured."""
+        return self._order
 
-    def usage(self) -> list[DirectoryUsage]:
-        """Sizes of partitions and volumes, by directory as configured; asks the file systems."""
-        usable = {it.path: it for it in self._directories if it.health.readable}
-        sizes = self.sizes()
-        usages = []
-        for path in self._order:
-            directory = usable.get(path)
-            try:
-                volume = None if directory is None else shutil.disk_usage(path)
-            except OSError as error:
-                usable[path].health.failed(error)
-                volume = None
-            if volume is None:
-                usages.append(DirectoryUsage(path, True, {}))
-            else:
-                arriving = [it for it in self.moves.values() if it.target is directory]
-                total, free = volume.total, volume.free
-                usages.append(DirectoryUsage(path, False, sizes[path], total, free, arriving))
-        return usages
+    def volume(self, path: Path) -> VolumeUsage | None:
+        """How full the volume of a directory is, None of one that cannot be used. Blocks."""
+        directory = next((it for it in self._directories if it.path == path), None)
+        if directory is None or not directory.health.readable:
+            return None
+        try:
+            usage = shutil.disk_usage(path)
+        except OSError as error:
+            directory.health.failed(error)
+            return None
+        return VolumeUsage(usage.total, usage.free)
 
     # --- partitions --------------------------------------------------------------------------
 

@@ -6,9 +6,8 @@ import logging
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from barnabas_broker.log import checkpoints, meta_properties, names
 from barnabas_broker.log.checkpoints import MalformedCheckpointError
@@ -33,9 +32,6 @@ from barnabas_broker.log.recovery_progress import (
 from barnabas_broker.log.segmented_log import StorageError
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.ids import TopicPartition
-
-if TYPE_CHECKING:
-    from barnabas_broker.log.replica_move import ReplicaMove
 
 _log = logging.getLogger(__name__)
 
@@ -64,20 +60,11 @@ class Checkpoint(NamedTuple):
     partitions: frozenset[TopicPartition]
 
 
-@dataclass(frozen=True, slots=True)
-class DirectoryUsage:
-    """A log directory for DescribeLogDirs: bytes per partition, and of the volume.
+class VolumeUsage(NamedTuple):
+    """Bytes of a volume."""
 
-    Of one that is offline nothing is known but that.
-    """
-
-    directory: Path
-    offline: bool
-    sizes: dict[TopicPartition, int]
-    total_bytes: int = -1
-    usable_bytes: int = -1
-    #: moves that have this directory for their target
-    arriving: list[ReplicaMove] = field(default_factory=list)
+    total_bytes: int
+    usable_bytes: int
 
 
 class DirectoryState:

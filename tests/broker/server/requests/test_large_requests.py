@@ -17,6 +17,11 @@ from barnabas_kafka.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
 )
+from barnabas_kafka.protocol.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionRequestPartitionData,
+    AlterPartitionRequestTopicData,
+)
 from barnabas_kafka.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
@@ -35,6 +40,11 @@ from barnabas_kafka.protocol.messages.describe_configs import (
 )
 from barnabas_kafka.protocol.messages.describe_groups import DescribeGroupsRequest
 from barnabas_kafka.protocol.messages.find_coordinator import FindCoordinatorRequest
+from barnabas_kafka.protocol.messages.leader_and_isr import (
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
+)
 from barnabas_kafka.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -54,11 +64,26 @@ from barnabas_kafka.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestTopic,
 )
+from barnabas_kafka.protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 from barnabas_kafka.protocol.messages.produce import ProduceResponse
+from barnabas_kafka.protocol.messages.stop_replica import (
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaTopicState,
+)
 from barnabas_kafka.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
+)
+from barnabas_kafka.protocol.messages.update_metadata import (
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
 )
 from barnabas_kafka.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -314,6 +339,88 @@ def test_metadata_of_very_many_partitions_is_encoded_in_a_thread(
     assert wire.ask(request, version) == beside
     (many,) = (topic for topic in beside.topics if topic.name == "many")
     assert len(many.partitions) == partitions
+
+
+@pytest.mark.parametrize(
+    ("request_", "version"),
+    [
+        (
+            UpdateMetadataRequest(
+                controller_epoch=-5,
+                topic_states=[
+                    UpdateMetadataTopicState(
+                        topic_name="many",
+                        partition_states=[
+                            UpdateMetadataPartitionState(partition_index=number)
+                            for number in range(AT_ONCE + 1)
+                        ],
+                    )
+                ],
+            ),
+            7,
+        ),
+        (
+            LeaderAndIsrRequest(
+                controller_epoch=-5,
+                topic_states=[
+                    LeaderAndIsrTopicState(
+                        topic_name="many",
+                        partition_states=[
+                            LeaderAndIsrPartitionState(partition_index=number)
+                            for number in range(AT_ONCE + 1)
+                        ],
+                    )
+                ],
+            ),
+            5,
+        ),
+        (
+            StopReplicaRequest(
+                controller_epoch=-5,
+                topic_states=[
+                    StopReplicaTopicState(
+                        topic_name="many",
+                        partition_states=[
+                            StopReplicaPartitionState(partition_index=number)
+                            for number in range(AT_ONCE + 1)
+                        ],
+                    )
+                ],
+            ),
+            3,
+        ),
+        (
+            AlterPartitionRequest(
+                topics=[
+                    AlterPartitionRequestTopicData(
+                        partitions=[
+                            AlterPartitionRequestPartitionData(partition_index=number)
+                            for number in range(AT_ONCE + 1)
+                        ]
+                    )
+                ]
+            ),
+            2,
+        ),
+    ],
+    ids=lambda it: type(it).__name__,
+)
+def test_requests_of_brokers_name_all_partitions_there_are(
+    wire: Wire, request_: Message, version: int
+) -> None:
+    """A controller's first, or ISR changes after a broker failed: here, of a stale epoch."""
+    assert wire.ask(request_, version).error_code not in (
+        ErrorCode.NONE,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+    )
+
+
+def test_a_follower_asks_for_the_epochs_of_very_many_partitions(wire: Wire, topic: str) -> None:
+    """Of all that it follows from one leader."""
+    asked = [OffsetForLeaderPartition(partition=0)] * (AT_ONCE + 1)
+    topics = [OffsetForLeaderTopic(topic=topic, partitions=asked)]
+    answer = wire.ask(OffsetForLeaderEpochRequest(topics=topics), 4)
+    assert len(answer.topics[0].partitions) == AT_ONCE + 1
 
 
 def test_a_malformed_large_request_closes_the_connection(wire: Wire) -> None:

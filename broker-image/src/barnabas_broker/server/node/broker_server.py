@@ -170,6 +170,7 @@ class BrokerServer:
         self._stops.push_async_callback(self._stop_controller, controller)
         self.broker = self._assemble(broker_id, logs, controller, store)
         self._stops.push_async_callback(asyncio.to_thread, self.broker.heavy.close)
+        self._stops.push_async_callback(asyncio.to_thread, self.broker.volumes.close)
         self._stops.push_async_callback(asyncio.to_thread, self.broker.zookeeper_offsets.close)
         self.socket_server = SocketServer(governed.settings, monotonic_ms=monotonic_ms)
         self._stops.push_async_callback(self.socket_server.close)

@@ -26,6 +26,7 @@ from barnabas_broker.server.peers.transaction_marker_channel_manager import (
     TransactionMarkerChannelManager,
 )
 from barnabas_broker.server.process.offload_pool import OffloadPool
+from barnabas_broker.server.process.volumes import Volumes
 from barnabas_broker.server.requests.api_metrics import RequestMetrics
 from barnabas_broker.server.requests.client_quotas import ClientQuotas
 from barnabas_broker.server.requests.handler import Handler
@@ -69,6 +70,7 @@ class BrokerServices:
     #: picks the replica that a consumer reads from (replica.selector.class); None: the leader
     selector: Selector | None = None
     heavy: OffloadPool = field(default_factory=OffloadPool)
+    volumes: Volumes = field(default_factory=Volumes)
     handlers: Sequence[Handler] = field(default_factory=list)
     requests: RequestMetrics = field(default_factory=RequestMetrics)
     answers: Answers = field(default_factory=Answers)

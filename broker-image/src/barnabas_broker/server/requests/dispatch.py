@@ -59,6 +59,14 @@ _SASL_HANDSHAKE: Final = int(ApiKey.SASL_HANDSHAKE)
 _METERED: Final = (_PRODUCE, _FETCH)
 """APIs whose fast routes say in their responses for how long the client is throttled. While there
 are quotas of requests, the others are not taken."""
+_MAY_WAIT: Final = frozenset(
+    {
+        ApiKey.FETCH, ApiKey.ALTER_PARTITION, ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA,
+        ApiKey.UPDATE_METADATA,
+    }
+)  # fmt: skip
+"""APIs whose large requests let the next one begin while they wait: for records, for ZooKeeper, or
+for the disks of a broker that learns all it leads and follows."""
 
 
 def _throttle_nothing(_throttle_ms: int) -> None:
@@ -348,7 +356,7 @@ class Dispatcher:
                 decode=decode,
                 handle=partial(_handle, route, call),
                 ending=_ending(route, call),
-                may_wait=call.api_key == _FETCH,
+                may_wait=call.api_key in _MAY_WAIT,
             )
         except KafkaError as error:  # There is no room for it.
             return _failure(route, call, error)

@@ -6,9 +6,20 @@ import pytest
 
 from barnabas_broker.server.process import cooperative_scheduler
 from barnabas_broker.server.process.cooperative_scheduler import Turns
+from barnabas_kafka.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasRequestEntryData,
+    EntityData,
+    OpData,
+)
 from barnabas_kafka.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
+)
+from barnabas_kafka.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
 )
 from barnabas_kafka.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -22,6 +33,7 @@ from barnabas_kafka.protocol.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from barnabas_kafka.protocol.messages.describe_client_quotas import DescribeClientQuotasRequest
 from barnabas_kafka.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas_kafka.protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -38,6 +50,7 @@ from barnabas_kafka.protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
     UserName,
 )
+from barnabas_kafka.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from barnabas_kafka.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas_kafka.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource as IncrementalResource,
@@ -48,7 +61,16 @@ from barnabas_kafka.protocol.messages.incremental_alter_configs import (
 from barnabas_kafka.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas_kafka.protocol.messages.leave_group import LeaveGroupRequest
 from barnabas_kafka.protocol.messages.list_groups import ListedGroup, ListGroupsRequest
+from barnabas_kafka.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsTopics,
+)
 from barnabas_kafka.protocol.messages.list_transactions import ListTransactionsRequest
+from barnabas_kafka.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
 from barnabas_kafka.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
@@ -175,6 +197,62 @@ def transactions(wire: Wire) -> None:
         ),
         (
             DescribeUserScramCredentialsRequest(users=[UserName(name=it) for it in IDS]),
+            0,
+            3,
+        ),
+        (
+            AlterPartitionReassignmentsRequest(
+                topics=[
+                    ReassignableTopic(
+                        name="none",
+                        partitions=[ReassignablePartition(partition_index=it) for it in range(3)],
+                    )
+                ]
+            ),
+            0,
+            6,
+        ),
+        (
+            ListPartitionReassignmentsRequest(
+                topics=[ListPartitionReassignmentsTopics(name="none", partition_indexes=[0, 1, 2])]
+            ),
+            0,
+            3,
+        ),
+        (
+            ElectLeadersRequest(
+                topic_partitions=[TopicPartitions(topic="none", partitions=[0, 1, 2])]
+            ),
+            2,
+            6,
+        ),
+        (
+            AlterClientQuotasRequest(
+                entries=[
+                    AlterClientQuotasRequestEntryData(
+                        entity=[EntityData(entity_type="user", entity_name=it)],
+                        ops=[OpData(key="producer_byte_rate", value=1e9)],
+                    )
+                    for it in IDS
+                ],
+            ),
+            1,
+            6,
+        ),
+        (DescribeClientQuotasRequest(components=[], strict=False), 1, 3),  # Those set just now.
+        (FindCoordinatorRequest(key_type=0, coordinator_keys=IDS), 4, 6),
+        (
+            OffsetDeleteRequest(
+                group_id="idle",
+                topics=[
+                    OffsetDeleteRequestTopic(
+                        name="none",
+                        partitions=[
+                            OffsetDeleteRequestPartition(partition_index=it) for it in range(3)
+                        ],
+                    )
+                ],
+            ),
             0,
             3,
         ),

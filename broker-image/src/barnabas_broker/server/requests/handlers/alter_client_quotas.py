@@ -11,6 +11,7 @@ from barnabas_broker.controller.controller import Controller
 from barnabas_broker.controller.quota_changes import IP, QuotaAlteration, QuotaChange
 from barnabas_broker.security.acls import AclOperation
 from barnabas_broker.server.peers.host_resolver import HostResolver
+from barnabas_broker.server.process.cooperative_scheduler import Work
 from barnabas_broker.server.requests.handler import Handler
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode, KafkaError
@@ -35,27 +36,32 @@ _RESOLVER: Final = HostResolver()
 """Its threads are its own: a look-up that hangs takes none that others wait for."""
 
 
-def handle(request: AlterClientQuotasRequest, call: RequestContext) -> Response | Future[Response]:
+def handle(
+    request: AlterClientQuotasRequest, call: RequestContext
+) -> Work[Work[Response] | Future[Work[Response]]]:
     """Answer for each entity; any broker may serve this, as with Kafka's."""
-    alterations = [
-        QuotaAlteration(
-            # The last name counts where a type is named twice.
-            tuple({part.entity_type: part.entity_name for part in entry.entity}.items()),
-            [QuotaChange(op.key, None if op.remove else op.value) for op in entry.ops],
-        )
-        for entry in request.entries
-    ]
+    alterations = []
+    names = set()
+    for entry in request.entries:
+        # The last name counts where a type is named twice.
+        parts = {part.entity_type: part.entity_name for part in entry.entity}
+        changes = [QuotaChange(op.key, None if op.remove else op.value) for op in entry.ops]
+        alterations.append(QuotaAlteration(tuple(parts.items()), changes))
+        if (host := parts.get(IP)) and not is_address(host):
+            names.add(host)
+        yield
+    validate_only = request.validate_only
     if not call.allowed_on_cluster(AclOperation.ALTER_CONFIGS):
         refused = KafkaError(
             ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed."
         )
         return _response(alterations, [refused] * len(alterations))
 
-    def alter(unknown_hosts: Collection[str]) -> Future[Response]:
+    def alter(unknown_hosts: Collection[str]) -> Future[Work[Response]]:
         def change(controller: Controller) -> list[KafkaError | None]:
             return controller.client_quotas.alter(
                 alterations,
-                validate_only=request.validate_only,
+                validate_only=validate_only,
                 unknown_hosts=unknown_hosts,
                 principal=call.principal,
                 now_ms=call.now_ms,
@@ -63,12 +69,10 @@ def handle(request: AlterClientQuotasRequest, call: RequestContext) -> Response 
 
         return call.ask_controller(change, lambda errors: _response(alterations, errors))
 
-    hosts = {name for it in alterations for kind, name in it.parts if kind == IP and name}
-    names = {host for host in hosts if not is_address(host)}
     if not names:
         return alter(())
 
-    async def look_up() -> Response:
+    async def look_up() -> Work[Response]:
         return await alter(names - await _known(sorted(names)[:NAMES_MAX]))
 
     return asyncio.ensure_future(look_up())
@@ -91,21 +95,19 @@ async def _known(hosts: Sequence[str]) -> set[str]:
 
 def _response(
     alterations: Sequence[QuotaAlteration], errors: Sequence[KafkaError | None]
-) -> Response:
+) -> Work[Response]:
     """One answer for each entity, the last where it was named twice."""
-    results = {frozenset(it.parts): error for it, error in zip(alterations, errors, strict=True)}
-    return Response(
-        entries=[
-            AlterClientQuotasResponseEntryData(
-                error_code=ErrorCode.NONE if error is None else error.code,
-                error_message=None
-                if error is None or error.code == ErrorCode.UNKNOWN_SERVER_ERROR
-                else error.message,
-                entity=[EntityData(entity_type=k, entity_name=n) for k, n in sorted(parts)],
-            )
-            for parts, error in results.items()
-        ]
-    )
+    results = {}
+    for it, error in zip(alterations, errors, strict=True):
+        results[frozenset(it.parts)] = AlterClientQuotasResponseEntryData(
+            error_code=ErrorCode.NONE if error is None else error.code,
+            error_message=None
+            if error is None or error.code == ErrorCode.UNKNOWN_SERVER_ERROR
+            else error.message,
+            entity=[EntityData(entity_type=k, entity_name=n) for k, n in sorted(it.parts)],
+        )
+        yield
+    return Response(entries=list(results.values()))
 
 
-HANDLER = Handler(ApiKey.ALTER_CLIENT_QUOTAS, VersionRange(0, 1), handle)
+HANDLER = Handler(ApiKey.ALTER_CLIENT_QUOTAS, VersionRange(0, 1), handle, large=True)

@@ -87,4 +87,4 @@ def unknown_type(number: int) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {number}")
 
 
-HANDLER = Handler(ApiKey.ALTER_CONFIGS, VersionRange(0, 2), handle)
+HANDLER = Handler(ApiKey.ALTER_CONFIGS, VersionRange(0, 2), handle, large=True)

@@ -11,6 +11,7 @@ from barnabas_broker.controller.isr_changes import (
     IsrRequest,
 )
 from barnabas_broker.security.acls import AclOperation
+from barnabas_broker.server.process.cooperative_scheduler import Work
 from barnabas_broker.server.requests.handler import Handler, among_others
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode, KafkaError
@@ -30,16 +31,15 @@ Altered = tuple[ErrorCode, list[IsrAnswer]]
 
 def handle(
     request: AlterPartitionRequest, call: RequestContext
-) -> AlterPartitionResponse | Future[AlterPartitionResponse]:
+) -> Work[AlterPartitionResponse | Future[Work[AlterPartitionResponse]]]:
     """Answer with the state of each partition as it is now, or why it is not changed."""
     if not call.allowed_on_cluster(AclOperation.CLUSTER_ACTION):
         return AlterPartitionResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    asked = IsrRequest(
-        request.broker_id,
-        request.broker_epoch,
-        list(_changes(request, call.version)),
-        call.version,
-    )
+    changes = []
+    for change in _changes(request, call.version):
+        changes.append(change)
+        yield
+    asked = IsrRequest(request.broker_id, request.broker_epoch, changes, call.version)
 
     def alter(controller: Controller) -> Altered:
         try:
@@ -69,23 +69,21 @@ def _changes(request: AlterPartitionRequest, version: int) -> Iterator[InSyncCha
             )
 
 
-def _answer(request: AlterPartitionRequest, altered: Altered) -> AlterPartitionResponse:
+def _answer(request: AlterPartitionRequest, altered: Altered) -> Work[AlterPartitionResponse]:
     code, answers = altered
     if code is not ErrorCode.NONE:
         return AlterPartitionResponse(error_code=code)
     remaining = iter(answers)
-    return AlterPartitionResponse(
-        topics=[
-            AlterPartitionResponseTopicData(
-                topic_name=topic.topic_name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    _partition(each.partition_index, next(remaining)) for each in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+    response = AlterPartitionResponse()
+    for topic in request.topics:
+        answered = AlterPartitionResponseTopicData(
+            topic_name=topic.topic_name, topic_id=topic.topic_id
+        )
+        response.topics.append(answered)
+        for each in topic.partitions:
+            answered.partitions.append(_partition(each.partition_index, next(remaining)))
+            yield
+    return response
 
 
 def _partition(number: int, answer: IsrAnswer) -> AlterPartitionResponsePartitionData:
@@ -102,4 +100,6 @@ def _partition(number: int, answer: IsrAnswer) -> AlterPartitionResponsePartitio
     )
 
 
-HANDLER = Handler(ApiKey.ALTER_PARTITION, VersionRange(0, 3), handle, offered=among_others)
+HANDLER = Handler(
+    ApiKey.ALTER_PARTITION, VersionRange(0, 3), handle, large=True, offered=among_others
+)

@@ -114,4 +114,6 @@ def _assignment(partitions: Partitions, call: RequestContext) -> Assignment:
     )
 
 
-HANDLER = Handler(ApiKey.CONSUMER_GROUP_DESCRIBE, VersionRange(0, 1), handle, offered=offered)
+HANDLER = Handler(
+    ApiKey.CONSUMER_GROUP_DESCRIBE, VersionRange(0, 1), handle, large=True, offered=offered
+)

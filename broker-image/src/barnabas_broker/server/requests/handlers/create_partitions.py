@@ -87,4 +87,4 @@ def _refused(name: str, code: ErrorCode, message: str | None) -> CreatePartition
     return CreatePartitionsTopicResult(name=name, error_code=code, error_message=message)
 
 
-HANDLER = Handler(ApiKey.CREATE_PARTITIONS, VersionRange(0, 3), handle)
+HANDLER = Handler(ApiKey.CREATE_PARTITIONS, VersionRange(0, 3), handle, large=True)

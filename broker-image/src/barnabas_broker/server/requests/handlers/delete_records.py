@@ -76,4 +76,4 @@ def _complete(answer: DeleteRecordsPartitionResult, led: Partition, code: ErrorC
         answer.low_watermark = NO_OFFSET
 
 
-HANDLER = Handler(ApiKey.DELETE_RECORDS, VersionRange(0, 2), handle)
+HANDLER = Handler(ApiKey.DELETE_RECORDS, VersionRange(0, 2), handle, large=True)

@@ -1,7 +1,8 @@
 """DescribeClientQuotas: the quotas that match a filter (KIP-546)."""
 
-from barnabas_broker.controller.quota_changes import Component, Match, described, parts_of
+from barnabas_broker.controller.quota_changes import Component, Match, entity_filter, parts_of
 from barnabas_broker.security.acls import AclOperation
+from barnabas_broker.server.process.cooperative_scheduler import Work
 from barnabas_broker.server.requests.handler import Handler
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode, KafkaError
@@ -18,7 +19,7 @@ from barnabas_kafka.protocol.registry import ApiKey, VersionRange
 
 def handle(
     request: DescribeClientQuotasRequest, call: RequestContext
-) -> DescribeClientQuotasResponse:
+) -> Work[DescribeClientQuotasResponse]:
     """Answer with all that match, or with an error instead."""
     if not call.allowed_on_cluster(AclOperation.DESCRIBE_CONFIGS):
         return _refused(
@@ -26,19 +27,20 @@ def handle(
         )
     try:
         components = [_component(each) for each in request.components]
-        found = described(call.broker.image.quota_configs, components, strict=request.strict)
+        is_asked = entity_filter(components, strict=request.strict)
     except KafkaError as error:
         return _refused(error)
-    return DescribeClientQuotasResponse(
-        error_message=None,
-        entries=[
-            EntryData(
-                entity=[EntityData(entity_type=k, entity_name=n) for k, n in parts_of(entity)],
-                values=[ValueData(key=key, value=value) for key, value in quotas.items()],
+    entries = []
+    for entity, quotas in call.broker.image.quota_configs.items():
+        if is_asked(entity):
+            entries.append(
+                EntryData(
+                    entity=[EntityData(entity_type=k, entity_name=n) for k, n in parts_of(entity)],
+                    values=[ValueData(key=key, value=value) for key, value in quotas.items()],
+                )
             )
-            for entity, quotas in found
-        ],
-    )
+        yield
+    return DescribeClientQuotasResponse(error_message=None, entries=entries)
 
 
 def _component(sent: ComponentData) -> Component:

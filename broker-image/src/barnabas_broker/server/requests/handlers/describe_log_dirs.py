@@ -1,11 +1,17 @@
 """DescribeLogDirs: how large each partition is and how full each disk (KIP-113, KIP-827)."""
 
+from asyncio import Future, ensure_future
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import partial
+from pathlib import Path
 from typing import Final
 
 from barnabas_broker.cluster.failures import refusal
-from barnabas_broker.log.directory import DirectoryUsage
+from barnabas_broker.log.directory import VolumeUsage
+from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.security.acls import AclOperation
-from barnabas_broker.server.process.cooperative_scheduler import Work
+from barnabas_broker.server.process.cooperative_scheduler import Work, each
 from barnabas_broker.server.requests.handler import Handler
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode
@@ -20,37 +26,63 @@ from barnabas_kafka.protocol.messages.describe_log_dirs import (
 from barnabas_kafka.protocol.registry import ApiKey, VersionRange
 
 INVALID_OFFSET_LAG: Final = -1
+UNKNOWN_VOLUME: Final = VolumeUsage(-1, -1)
+"""Of a directory whose disk does not answer in time, as of brokers that do not say (KIP-827)."""
+
+Held = Sequence[tuple[TopicPartition, PartitionLog]]
+Asked = AbstractSet[TopicPartition] | None
 
 
-def handle(request: DescribeLogDirsRequest, call: RequestContext) -> Work[DescribeLogDirsResponse]:
+def handle(
+    request: DescribeLogDirsRequest, call: RequestContext
+) -> DescribeLogDirsResponse | Future[Work[DescribeLogDirsResponse]]:
     """Every log directory, with the partitions asked for; None asks for all."""
     if not call.allowed_on_cluster(AclOperation.DESCRIBE):
         return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    asked = None
+    return ensure_future(_measured(request, call))
+
+
+async def _measured(
+    request: DescribeLogDirsRequest, call: RequestContext
+) -> Work[DescribeLogDirsResponse]:
+    return _answer(request, call, await call.broker.volumes.usage(call.broker.logs))
+
+
+def _answer(
+    request: DescribeLogDirsRequest,
+    call: RequestContext,
+    volumes: Mapping[Path, VolumeUsage | None],
+) -> Work[DescribeLogDirsResponse]:
+    asked: set[TopicPartition] | None = None
     if request.topics is not None:
-        asked = {
-            TopicPartition(topic.topic, partition)
-            for topic in request.topics
-            for partition in topic.partitions
-        }
+        asked = set()
+        for topic in request.topics:
+            asked.update((yield from each(topic.partitions, partial(TopicPartition, topic.topic))))
+    logs = call.broker.logs
+    held: dict[Path, list[tuple[TopicPartition, PartitionLog]]] = {}
+    for tp, partition_log in list(logs.logs.items()):
+        held.setdefault(partition_log.directory.parent, []).append((tp, partition_log))
+        yield
     results = []
-    for usage in call.broker.logs.usage():
+    for path in logs.paths:
+        volume = volumes.get(path, UNKNOWN_VOLUME)
         try:
-            results.append((yield from _described(usage, asked, call)))
+            result = yield from _described(path, volume, held.get(path, ()), asked, call)
         except Exception as error:
-            code = refusal(error, "DescribeLogDirs", usage.directory).code
-            results.append(DescribeLogDirsResult(log_dir=str(usage.directory), error_code=code))
+            code = refusal(error, "DescribeLogDirs", path).code
+            result = DescribeLogDirsResult(log_dir=str(path), error_code=code)
+        results.append(result)
     return DescribeLogDirsResponse(results=results)
 
 
 def _described(
-    usage: DirectoryUsage, asked: set[TopicPartition] | None, call: RequestContext
+    path: Path, volume: VolumeUsage | None, held: Held, asked: Asked, call: RequestContext
 ) -> Work[DescribeLogDirsResult]:
-    if usage.offline:
+    if volume is None:
         code = ErrorCode.KAFKA_STORAGE_ERROR
-        return DescribeLogDirsResult(log_dir=str(usage.directory), error_code=code)
+        return DescribeLogDirsResult(log_dir=str(path), error_code=code)
     topics: dict[str, DescribeLogDirsTopic] = {}
-    for tp, size in usage.sizes.items():
+    for tp, partition_log in held:
         yield
         if asked is not None and tp not in asked:
             continue
@@ -58,12 +90,12 @@ def _described(
         topic.partitions.append(
             DescribeLogDirsPartition(
                 partition_index=tp.partition,
-                partition_size=size,
+                partition_size=partition_log.size,
                 offset_lag=_lag(call, tp),
             )
         )
-    for move in usage.arriving:
-        if asked is None or move.tp in asked:
+    for move in list(call.broker.logs.moves.values()):
+        if move.target.path == path and (asked is None or move.tp in asked):
             name = move.tp.topic
             topic = topics.setdefault(name, DescribeLogDirsTopic(name=name))
             topic.partitions.append(
@@ -75,10 +107,10 @@ def _described(
                 )
             )
     return DescribeLogDirsResult(
-        log_dir=str(usage.directory),
+        log_dir=str(path),
         topics=list(topics.values()),
-        total_bytes=usage.total_bytes,
-        usable_bytes=usage.usable_bytes,
+        total_bytes=volume.total_bytes,
+        usable_bytes=volume.usable_bytes,
     )
 
 
@@ -90,4 +122,4 @@ def _lag(call: RequestContext, tp: TopicPartition) -> int:
     return max(partition_log.high_watermark - partition_log.log_end_offset, 0)
 
 
-HANDLER = Handler(ApiKey.DESCRIBE_LOG_DIRS, VersionRange(0, 4), handle)
+HANDLER = Handler(ApiKey.DESCRIBE_LOG_DIRS, VersionRange(0, 4), handle, large=True)

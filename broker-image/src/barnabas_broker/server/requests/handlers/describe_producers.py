@@ -62,4 +62,4 @@ def _producer(entry: ProducerEntry) -> ProducerState:
     )
 
 
-HANDLER = Handler(ApiKey.DESCRIBE_PRODUCERS, VersionRange(0, 0), handle)
+HANDLER = Handler(ApiKey.DESCRIBE_PRODUCERS, VersionRange(0, 0), handle, large=True)

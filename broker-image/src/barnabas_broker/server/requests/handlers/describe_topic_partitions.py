@@ -150,4 +150,4 @@ def _partition(
     )
 
 
-HANDLER = Handler(ApiKey.DESCRIBE_TOPIC_PARTITIONS, VersionRange(0, 0), handle)
+HANDLER = Handler(ApiKey.DESCRIBE_TOPIC_PARTITIONS, VersionRange(0, 0), handle, large=True)

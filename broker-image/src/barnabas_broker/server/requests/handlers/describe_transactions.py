@@ -55,4 +55,4 @@ def _described(transactional_id: str, call: RequestContext) -> TransactionState:
     return answer
 
 
-HANDLER = Handler(ApiKey.DESCRIBE_TRANSACTIONS, VersionRange(0, 0), handle)
+HANDLER = Handler(ApiKey.DESCRIBE_TRANSACTIONS, VersionRange(0, 0), handle, large=True)

@@ -73,4 +73,4 @@ def _result(call: RequestContext, user: str) -> Result:
     )
 
 
-HANDLER = Handler(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, VersionRange(0, 0), handle)
+HANDLER = Handler(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, VersionRange(0, 0), handle, large=True)

@@ -7,6 +7,7 @@ asked about at once.
 """
 
 from asyncio import Future
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from barnabas_broker.cluster.failures import refusal
@@ -16,6 +17,7 @@ from barnabas_broker.coordinator.group.group_coordinator import GROUPS_TOPIC
 from barnabas_broker.coordinator.hashing import partition_of
 from barnabas_broker.coordinator.transaction.transaction_coordinator import TRANSACTIONS_TOPIC
 from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.process.cooperative_scheduler import Work, each
 from barnabas_broker.server.process.deferred_responses import then
 from barnabas_broker.server.requests.handler import Handler, VersionRange
 from barnabas_broker.server.requests.internal_topics import with_internal_topic
@@ -33,7 +35,7 @@ GROUP = 0
 TRANSACTION = 1
 NO_PORT = -1
 
-Answer = FindCoordinatorResponse | Future[FindCoordinatorResponse]
+Answer = Work[FindCoordinatorResponse] | Future[Work[FindCoordinatorResponse]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +57,26 @@ _KINDS = {
 }
 
 
-def handle(request: FindCoordinatorRequest, call: RequestContext) -> Answer:
+def handle(request: FindCoordinatorRequest, call: RequestContext) -> Work[Answer]:
     """The coordinator of each key, as reached by the listener that the request came in on."""
     asked = request.coordinator_keys if call.version >= SEVERAL_KEYS_SINCE else [request.key]
     kind = _KINDS.get(request.key_type)
     if kind is None:
         unknown = ErrorCode.INVALID_REQUEST
         message = f"coordinators of type {request.key_type} are not known here"
-        return _response(call, [_refused(key, unknown, message) for key in asked])
-    refusals = {key: _refusal(key, kind, call) for key in asked}
+        return _response(call, asked, lambda key: _refused(key, unknown, message))
+    refusals = {}
+    for key in asked:
+        refusals[key] = _refusal(key, kind, call)
+        yield
 
-    def answer(why: str | None) -> FindCoordinatorResponse:
-        return _response(call, [refusals[key] or _found(key, kind, call, why) for key in asked])
+    def answer(why: str | None) -> Work[FindCoordinatorResponse]:
+        return _response(call, asked, lambda key: refusals[key] or _found(key, kind, call, why))
 
     return then(
         None if all(refusals.values()) else with_internal_topic(kind.topic, call),
         answer,
-        lambda error: _response(call, [_refused(key, error.code) for key in asked]),
+        lambda error: _response(call, asked, lambda key: _refused(key, error.code)),
     )
 
 
@@ -109,7 +114,10 @@ def _refused(key: str, code: ErrorCode, message: str | None = None) -> Coordinat
     )
 
 
-def _response(call: RequestContext, found: list[Coordinator]) -> FindCoordinatorResponse:
+def _response(
+    call: RequestContext, asked: Sequence[str], find: Callable[[str], Coordinator]
+) -> Work[FindCoordinatorResponse]:
+    found = yield from each(asked, find)
     if call.version >= SEVERAL_KEYS_SINCE:
         return FindCoordinatorResponse(coordinators=found)
     (one,) = found
@@ -123,4 +131,4 @@ def _response(call: RequestContext, found: list[Coordinator]) -> FindCoordinator
     )
 
 
-HANDLER = Handler(ApiKey.FIND_COORDINATOR, VersionRange(0, 6), handle)
+HANDLER = Handler(ApiKey.FIND_COORDINATOR, VersionRange(0, 6), handle, large=True)

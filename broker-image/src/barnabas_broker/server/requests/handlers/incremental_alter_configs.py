@@ -88,4 +88,4 @@ def _alter_loggers(
     return Outcome(name)
 
 
-HANDLER = Handler(ApiKey.INCREMENTAL_ALTER_CONFIGS, VersionRange(0, 1), handle)
+HANDLER = Handler(ApiKey.INCREMENTAL_ALTER_CONFIGS, VersionRange(0, 1), handle, large=True)

@@ -7,6 +7,7 @@ from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.controller.controller import Controller
 from barnabas_broker.replica.manager import ReplicaManager
 from barnabas_broker.security.acls import AclOperation
+from barnabas_broker.server.process.cooperative_scheduler import Work
 from barnabas_broker.server.requests.handler import Handler, among_others
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode
@@ -27,7 +28,7 @@ Result = tuple[ErrorCode, Mapping[TopicPartition, ErrorCode]]
 
 def handle(
     request: LeaderAndIsrRequest, call: RequestContext
-) -> LeaderAndIsrResponse | Future[LeaderAndIsrResponse]:
+) -> LeaderAndIsrResponse | Future[Work[LeaderAndIsrResponse]]:
     """Answer once this broker leads and follows what the request says."""
     if not call.allowed_on_cluster(AclOperation.CLUSTER_ACTION):
         return LeaderAndIsrResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -55,25 +56,24 @@ def handle(
 
 def _answer(
     request: LeaderAndIsrRequest, result: Result, replicas: ReplicaManager, version: int
-) -> LeaderAndIsrResponse:
+) -> Work[LeaderAndIsrResponse]:
     code, found = result
     if code is not ErrorCode.NONE:
         return LeaderAndIsrResponse(error_code=code)
-    errors = {tp: _of_replica(tp, error, replicas) for tp, error in found.items()}
-    topics = [
-        LeaderAndIsrTopicError(
-            topic_id=topic.topic_id,
-            partition_errors=[
+    topics = []
+    for topic in request.topic_states:
+        answered = LeaderAndIsrTopicError(topic_id=topic.topic_id)
+        topics.append(answered)
+        for each in topic.partition_states:
+            tp = TopicPartition(topic.topic_name, each.partition_index)
+            answered.partition_errors.append(
                 LeaderAndIsrPartitionError(
-                    topic_name=topic.topic_name,
-                    partition_index=each.partition_index,
-                    error_code=errors[TopicPartition(topic.topic_name, each.partition_index)],
+                    topic_name=tp.topic,
+                    partition_index=tp.partition,
+                    error_code=_of_replica(tp, found[tp], replicas),
                 )
-                for each in topic.partition_states
-            ],
-        )
-        for topic in request.topic_states
-    ]
+            )
+            yield
     if version >= TOPIC_IDS_SINCE:
         return LeaderAndIsrResponse(topics=topics)
     return LeaderAndIsrResponse(
@@ -97,4 +97,6 @@ def _of_replica(tp: TopicPartition, error: ErrorCode, replicas: ReplicaManager) 
 
 
 # Before version 2 there is no broker epoch, and partitions are not by topic (Kafka 2.2).
-HANDLER = Handler(ApiKey.LEADER_AND_ISR, VersionRange(2, 7), handle, offered=among_others)
+HANDLER = Handler(
+    ApiKey.LEADER_AND_ISR, VersionRange(2, 7), handle, large=True, offered=among_others
+)

@@ -1,10 +1,12 @@
 """ListPartitionReassignments: the moves of partitions that are under way (KIP-455)."""
 
 from asyncio import Future
+from functools import partial
 
 from barnabas_broker.cluster.image import PartitionState
 from barnabas_broker.controller.controller import Controller
 from barnabas_broker.security.acls import AclOperation
+from barnabas_broker.server.process.cooperative_scheduler import Work, each
 from barnabas_broker.server.requests.handler import Handler
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode, KafkaError
@@ -23,17 +25,15 @@ Moving = dict[TopicPartition, PartitionState]
 
 def handle(
     request: ListPartitionReassignmentsRequest, call: RequestContext
-) -> Response | Future[Response]:
+) -> Work[Response | Future[Work[Response]]]:
     """Answer with those asked about, or all."""
     if not call.allowed_on_cluster(AclOperation.DESCRIBE):
         return _refused(KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
-    asked = None
+    asked: list[TopicPartition] | None = None
     if request.topics is not None:
-        asked = [
-            TopicPartition(topic.name, number)
-            for topic in request.topics
-            for number in topic.partition_indexes
-        ]
+        asked = []
+        for topic in request.topics:
+            asked += yield from each(topic.partition_indexes, partial(TopicPartition, topic.name))
 
     def find(controller: Controller) -> Moving | KafkaError:
         try:
@@ -49,12 +49,13 @@ def _refused(error: KafkaError) -> Response:
     return Response(error_code=error.code, error_message=error.message)
 
 
-def _response(moving: Moving | KafkaError) -> Response:
+def _response(moving: Moving | KafkaError) -> Work[Response]:
     if isinstance(moving, KafkaError):
         return _refused(moving)
-    by_topic: dict[str, list[OngoingPartitionReassignment]] = {}
+    topics: dict[str, OngoingTopicReassignment] = {}
     for tp, state in moving.items():
-        by_topic.setdefault(tp.topic, []).append(
+        topic = topics.setdefault(tp.topic, OngoingTopicReassignment(name=tp.topic))
+        topic.partitions.append(
             OngoingPartitionReassignment(
                 partition_index=tp.partition,
                 replicas=list(state.replicas),
@@ -62,13 +63,8 @@ def _response(moving: Moving | KafkaError) -> Response:
                 removing_replicas=list(state.removing),
             )
         )
-    return Response(
-        error_message=None,
-        topics=[
-            OngoingTopicReassignment(name=name, partitions=partitions)
-            for name, partitions in by_topic.items()
-        ],
-    )
+        yield
+    return Response(error_message=None, topics=list(topics.values()))
 
 
-HANDLER = Handler(ApiKey.LIST_PARTITION_REASSIGNMENTS, VersionRange(0, 0), handle)
+HANDLER = Handler(ApiKey.LIST_PARTITION_REASSIGNMENTS, VersionRange(0, 0), handle, large=True)

@@ -7,6 +7,7 @@ from barnabas_broker.coordinator.group.commits import deletions, write_error
 from barnabas_broker.coordinator.group.results import CoordinatorResult, Waiter
 from barnabas_broker.coordinator.group.shard import Shard
 from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.process.cooperative_scheduler import Work
 from barnabas_broker.server.process.deferred_responses import then
 from barnabas_broker.server.requests.handler import Handler, VersionRange
 from barnabas_broker.server.requests.request_context import RequestContext
@@ -21,13 +22,13 @@ from barnabas_kafka.protocol.registry import ApiKey
 
 def handle(
     request: OffsetDeleteRequest, call: RequestContext
-) -> OffsetDeleteResponse | Future[OffsetDeleteResponse]:
+) -> Work[OffsetDeleteResponse | Future[OffsetDeleteResponse]]:
     """Delete the offsets of partitions that the group does not read at the moment."""
     if not call.allowed(AclOperation.DELETE, ResourceType.GROUP, request.group_id):
         return OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not request.group_id:
         return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-    faults = _faults(request, call)
+    faults = yield from _faults(request, call)
     known = [partition for partition, fault in faults.items() if fault is None]
 
     def step(shard: Shard, waiter: Waiter, now_ms: int) -> CoordinatorResult:
@@ -55,7 +56,7 @@ def handle(
 
 def _faults(
     request: OffsetDeleteRequest, call: RequestContext
-) -> dict[TopicPartition, ErrorCode | None]:
+) -> Work[dict[TopicPartition, ErrorCode | None]]:
     faults: dict[TopicPartition, ErrorCode | None] = {}
     for topic in request.topics:
         for each in topic.partitions:
@@ -64,6 +65,7 @@ def _faults(
                 faults[partition] = _fault(partition, call)
             except Exception as error:  # The boundary between one partition and the others.
                 faults[partition] = refusal(error, "OffsetDelete", partition).code
+            yield
     return faults
 
 
@@ -75,4 +77,4 @@ def _fault(partition: TopicPartition, call: RequestContext) -> ErrorCode | None:
     return None
 
 
-HANDLER = Handler(ApiKey.OFFSET_DELETE, VersionRange(0, 0), handle)
+HANDLER = Handler(ApiKey.OFFSET_DELETE, VersionRange(0, 0), handle, large=True)

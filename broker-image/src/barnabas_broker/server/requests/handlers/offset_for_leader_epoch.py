@@ -52,4 +52,4 @@ def _answer(
     return answer
 
 
-HANDLER = Handler(ApiKey.OFFSET_FOR_LEADER_EPOCH, VersionRange(0, 4), handle)
+HANDLER = Handler(ApiKey.OFFSET_FOR_LEADER_EPOCH, VersionRange(0, 4), handle, large=True)

@@ -13,6 +13,7 @@ from functools import partial
 from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.controller.controller import Controller
 from barnabas_broker.security.acls import AclOperation
+from barnabas_broker.server.process.cooperative_scheduler import Work, each
 from barnabas_broker.server.process.deferred_responses import together
 from barnabas_broker.server.requests.broker_services import BrokerServices
 from barnabas_broker.server.requests.handler import Handler, among_others
@@ -30,10 +31,13 @@ from barnabas_kafka.protocol.registry import ApiKey, VersionRange
 BY_PARTITION_SINCE = 3
 NO_EPOCH = -1
 
+Asked = tuple[TopicPartition, int, bool]
+"""A replica, the leader epoch of the request, and whether it is to be deleted."""
+
 
 def handle(
     request: StopReplicaRequest, call: RequestContext
-) -> StopReplicaResponse | Future[StopReplicaResponse | Future[StopReplicaResponse]]:
+) -> StopReplicaResponse | Future[Work[StopReplicaResponse | Future[StopReplicaResponse]]]:
     """Answer when the replicas are given up.
 
     A deletion is confirmed when the log is gone, which may have to wait for a truncation: what the
@@ -46,18 +50,18 @@ def handle(
         refusal = controller.accept_controller(request.controller_epoch, request.broker_epoch)
         return refusal or ErrorCode.NONE
 
-    def answer(code: ErrorCode) -> StopReplicaResponse | Future[StopReplicaResponse]:
+    def answer(code: ErrorCode) -> Work[StopReplicaResponse | Future[StopReplicaResponse]]:
         if code is not ErrorCode.NONE:
             return StopReplicaResponse(error_code=code)
         asked = list(_asked(request, call.version))
-        stopped = [_stopped(call.broker, tp, epoch, delete=delete) for tp, epoch, delete in asked]
+        stopped = yield from each(asked, partial(_stopped, call.broker))
         return together(stopped, partial(_response, [tp for tp, _, _ in asked]))
 
     # Behind the requests that came before it, which are obeyed in the controller's thread.
     return call.broker.controller.ask(check, answer)
 
 
-def _asked(request: StopReplicaRequest, version: int) -> Iterator[tuple[TopicPartition, int, bool]]:
+def _asked(request: StopReplicaRequest, version: int) -> Iterator[Asked]:
     if version >= BY_PARTITION_SINCE:
         for topic in request.topic_states:
             for state in topic.partition_states:
@@ -80,9 +84,8 @@ def _response(asked: Sequence[TopicPartition], codes: list[ErrorCode]) -> StopRe
     )
 
 
-def _stopped(
-    broker: BrokerServices, tp: TopicPartition, epoch: int, *, delete: bool
-) -> ErrorCode | Future[ErrorCode]:
+def _stopped(broker: BrokerServices, asked: Asked) -> ErrorCode | Future[ErrorCode]:
+    tp, epoch, delete = asked
     try:
         held = broker.replicas.get(tp)
         if held is not None and 0 <= epoch < held.leader_epoch:
@@ -101,4 +104,4 @@ def _stopped(
     return wrap_future(late)
 
 
-HANDLER = Handler(ApiKey.STOP_REPLICA, VersionRange(1, 4), handle, offered=among_others)
+HANDLER = Handler(ApiKey.STOP_REPLICA, VersionRange(1, 4), handle, large=True, offered=among_others)

@@ -31,4 +31,6 @@ def handle(
 
 
 # Before version 5 there is no broker epoch, and partitions are not by topic (Kafka 2.2).
-HANDLER = Handler(ApiKey.UPDATE_METADATA, VersionRange(5, 8), handle, offered=among_others)
+HANDLER = Handler(
+    ApiKey.UPDATE_METADATA, VersionRange(5, 8), handle, large=True, offered=among_others
+)

@@ -91,7 +91,7 @@ def test_a_removed_setting_is_remembered_until_it_is_deleted() -> None:
         ("num.io.threads", "64", None, "set num.io.threads=64"),
     ],
 )
-def test_what_is_set(name: str, wanted: str, present: str | None, change: str) -> None:
+def test_settings_that_are_set(name: str, wanted: str, present: str | None, change: str) -> None:
     """Pools of threads go by steps that brokers take."""
     record = ConfigRecord(static="", files=frozenset({name}), managed=frozenset({name}))
     values = {} if present is None else {name: present}

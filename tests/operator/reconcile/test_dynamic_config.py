@@ -62,7 +62,7 @@ def test_a_dynamic_setting_is_set_without_a_roll_and_a_steady_state_writes_nothi
     assert "alter all brokers" not in brokers.requests
 
 
-def test_a_read_only_setting_rolls_and_a_dynamic_one_beside_it_does_not_wait() -> None:
+def test_a_read_only_setting_rolls_and_a_dynamic_one_of_the_same_edit_does_not_wait() -> None:
     """One edit, both ways."""
     kube, brokers, context = settled()
     kube.writes.clear()
@@ -71,7 +71,7 @@ def test_a_read_only_setting_rolls_and_a_dynamic_one_beside_it_does_not_wait() -
     assert _evictions(kube) == ["evict Pod quickstart-broker-1"]
 
 
-def test_what_others_set_is_reverted_for_settings_that_the_spec_names() -> None:
+def test_foreign_values_are_reverted_for_settings_that_the_spec_names() -> None:
     """The others are theirs."""
     kube, brokers, context = settled()
     _apply(kube, context, DAY)

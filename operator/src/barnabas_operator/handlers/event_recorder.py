@@ -3,7 +3,7 @@
 Events are for people and never stop a pass. The same note on the same object is written once in
 ten minutes, and an object gets a burst of events of each action and then one a minute: a flapping
 cluster must not fill the API server's storage, and the objects of a new one must not use up what
-tells of its first roll.
+records its first roll.
 """
 
 from __future__ import annotations

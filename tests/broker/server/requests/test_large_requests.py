@@ -39,12 +39,12 @@ from barnabas_kafka.protocol.messages.describe_configs import (
     DescribeConfigsResource,
 )
 from barnabas_kafka.protocol.messages.describe_groups import DescribeGroupsRequest
-from barnabas_kafka.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas_kafka.protocol.messages.leader_and_isr import (
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
     LeaderAndIsrTopicState,
 )
+from barnabas_kafka.protocol.messages.list_groups import ListGroupsRequest
 from barnabas_kafka.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -436,8 +436,8 @@ def test_a_malformed_large_request_closes_the_connection(wire: Wire) -> None:
 
 
 def test_very_many_items_of_other_requests_are_refused(wire: Wire) -> None:
-    """Coordinators of very many groups, say."""
-    wire.send(FindCoordinatorRequest(coordinator_keys=names(AT_ONCE + 1)), 4)
+    """Very many states of groups, say."""
+    wire.send(ListGroupsRequest(states_filter=names(AT_ONCE + 1)), 4)
     assert wire.closed_by_broker()
 
 

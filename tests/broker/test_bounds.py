@@ -114,6 +114,7 @@ NOT_OF_CLIENTS: Final = {
     "ControllerContext.unconfirmed": "topics that exist",
     "ControllerChannelManager._own_late": "topics that exist",
     "DirectoryThreads._of": "log directories",
+    "Volumes._asked": "log directories",
     "ControllerContext.undeleted": "topics that exist",
     "ControllerContext.offline": "partitions that exist",
     "ControllerContext.asked": "brokers that are registered",

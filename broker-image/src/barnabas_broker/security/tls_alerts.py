@@ -12,6 +12,8 @@ from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, Final
 
+from barnabas_broker.invariants import violated
+
 accepted: Final[ContextVar[socket.socket]] = ContextVar("accepted")
 
 
@@ -46,6 +48,6 @@ class AlertingContext(ssl.SSLContext):
     ) -> _AlertingHandshake:
         """As of any context; in memory alone where no socket was accepted."""
         handshake = super().wrap_bio(incoming, outgoing, *args, **kwargs)
-        assert isinstance(handshake, _AlertingHandshake)
+        assert isinstance(handshake, _AlertingHandshake), violated("`sslobject_class` is made")
         handshake.outgoing, handshake.socket = outgoing, accepted.get(None)
         return handshake

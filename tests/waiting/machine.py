@@ -32,6 +32,8 @@ _HEADROOM: Final = 4.0
 """For limits that cannot be raised once they are given away: the machine may become busy later."""
 _LEAST_SHARE: Final = 0.05
 """A deadline is stretched by twenty at most, whatever the machine says of itself."""
+_LONGEST_S: Final = 3600.0
+"""No library takes a longer limit: librdkafka's `request_timeout` is refused above an hour."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +118,8 @@ def seconds(units: float) -> float:
     """
     now = read_machine()
     crowding = max(1.0, (now.runnable + 1) / usable_processors())
-    return units * measured_slowness() * min(crowding, 1 / _LEAST_SHARE) * _HEADROOM
+    stretched = units * measured_slowness() * min(crowding, 1 / _LEAST_SHARE) * _HEADROOM
+    return min(stretched, max(units, _LONGEST_S))
 
 
 def usable_processors() -> int:

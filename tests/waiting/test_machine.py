@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.waiting import machine
 from tests.waiting.machine import (
     ANSWER,
+    RUN,
     Budget,
     Reading,
     measured_slowness,
@@ -73,3 +75,11 @@ def test_this_machine_can_be_read() -> None:
     assert second.disk_stalled_s >= first.disk_stalled_s >= 0
     assert measured_slowness() >= 1
     assert seconds(ANSWER) >= ANSWER
+
+
+def test_no_limit_is_longer_than_libraries_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a crowded machine: librdkafka refuses more than an hour."""
+    crowded = Reading(at=0.0, runnable=1000.0)
+    monkeypatch.setattr(machine, "read_machine", lambda: crowded)
+    assert seconds(RUN) <= 3600
+    assert seconds(2 * 3600) == 2 * 3600

@@ -46,7 +46,6 @@ DELIBERATE: Final[Mapping[str, str]] = {
     ".*: reassigned, .*_message: Apache 'Request Request": "Apache shows objects of its controller",
     ".*: reassigned, .*_message: Apache 'Unable to find": "these are Apache's words with ZooKeeper",
     ".*: groups described.*authorized_operations: Apache 3[34]": "groups have no settings in 3.9",
-    ".*: fetched as 99.*current_leader": "clients ask for metadata: no leader is told (KIP-951)",
     ".*: joined with a pattern that is none.error_message": "each has its library's words",
 }
 

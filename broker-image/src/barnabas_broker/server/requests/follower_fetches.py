@@ -48,7 +48,6 @@ from barnabas_kafka.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
-    NodeEndpoint,
     PartitionData,
 )
 from barnabas_kafka.settings import broker as keys
@@ -325,7 +324,6 @@ class _FollowerFetch:
         if found.throttled:
             broker.replication_quotas.leader.record(found.throttled, broker.monotonic_ms())
         responses: list[FetchableTopicResponse] = []
-        endpoints: list[NodeEndpoint] = []
         for key, target, data in found.answers:
             last_sent = (data.high_watermark, data.log_start_offset)
             has_records = _size(data) > 0
@@ -334,7 +332,8 @@ class _FollowerFetch:
                 continue
             if data.error_code:
                 tp = TopicPartition(target.topic, target.partition)
-                current_leaders.IN_FETCH.name(self._call, tp, data, endpoints)
+                # Apache tells followers no endpoints: the controller does.
+                current_leaders.IN_FETCH.name(self._call, tp, data, endpoints=[])
             # A follower takes the marks of neither an error nor a divergence.
             diverges = data.diverging_epoch.end_offset >= 0
             target.last_sent = None if data.error_code or diverges else last_sent
@@ -343,11 +342,7 @@ class _FollowerFetch:
                 session.move_to_end(key)
             elif session is not None and not news:
                 session.rest_if_quiet(key, target)
-        return FetchResponse(
-            session_id=self._context.session_id,
-            responses=responses,
-            node_endpoints=endpoints,
-        )
+        return FetchResponse(session_id=self._context.session_id, responses=responses)
 
 
 def _size(data: PartitionData) -> int:

@@ -64,7 +64,7 @@ def servers(cluster: Cluster) -> dict[str, str]:
 
 
 def advertised(cluster: Cluster, listener: str) -> str:
-    """Where a client of a listener is told that the broker is."""
+    """Host and port of the broker in the Metadata response of a listener."""
     local = {  # Which the certificate does not name.
         "bootstrap.servers": f"localhost:{PORTS[listener]}",
         "ssl.endpoint.identification.algorithm": "none",

@@ -43,7 +43,7 @@ def test_the_manifest_takes_over_what_helm_had_installed(
             namespaces=(MAIN,),
         )
         cluster.wait_for(
-            "the note that tells of the new images",
+            "the new images in status.updateAvailable",
             lambda: cluster.get("kafkacluster", "quickstart", namespace=MAIN) or {},
             until=lambda found: (
                 "barnabas-broker:next" in found["status"].get("updateAvailable", "")

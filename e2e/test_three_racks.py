@@ -108,7 +108,7 @@ def next_images(cluster: Cluster) -> dict[str, str]:
 def test_an_update_replaces_the_ensemble_first_and_one_pod_at_a_time(three: Cluster) -> None:
     """Under load, all six: each broker hands over before it goes, no record is refused or lost.
 
-    The controller is the last one, and `kubectl describe` tells who was replaced.
+    The controller is the last one, and `kubectl describe` lists the replaced pods.
     """
     before = read(three)
     old = pods(three, ALL)
@@ -144,8 +144,8 @@ def test_an_update_replaces_the_ensemble_first_and_one_pod_at_a_time(three: Clus
         *["three-broker"] * 3,
     ]
     assert replaced[-1] == controllers[-1]
-    told = three.kubectl("describe", "kafkacluster/three", "-n", MAIN)
-    assert [name for name in replaced if f"delete Pod {name}" not in told] == []
+    events = three.kubectl("describe", "kafkacluster/three", "-n", MAIN)
+    assert [name for name in replaced if f"delete Pod {name}" not in events] == []
     check(load, before, three)
     wait_ready(three)
     three.wait_for(

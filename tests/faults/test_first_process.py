@@ -25,7 +25,7 @@ def test_as_the_first_process_of_a_container(tmp_path: Path, point: str) -> None
 
 
 def test_supervised_as_the_first_process_of_a_container(tmp_path: Path) -> None:
-    """The supervisor is process 1 then, and hands on what it is told."""
+    """The supervisor is process 1 then, and forwards the signal."""
     zookeeper = "zookeeper.connect=127.0.0.1:1"
     point = f"{SERVER}.node.lifecycle:run_broker"
     told_at(point, tmp_path, zookeeper, "broker.id=1", prefix=NAMESPACE)

@@ -58,7 +58,7 @@ def test_a_log_that_cannot_begin_again_is_kept(
 def test_a_truncation_that_fails_leaves_a_log_that_ends_where_its_files_do(
     tmp_path: Path, call: str, path: str, after: int, end: int, error: int
 ) -> None:
-    """Whoever leads next must not leave a hole, nor serve what is gone."""
+    """The next leader must not leave a hole, nor serve what is gone."""
     with using(Disk(tmp_path)) as disk:
         logs = open_directories(tmp_path / "data")
         log = logs.create(TP, LogConfig(segment_bytes=200), None, NOW)

@@ -55,7 +55,7 @@ def test_an_event_has_what_the_api_server_asks_for() -> None:
 def test_repetitions_and_floods_are_not_written() -> None:
     """A pass every two seconds would otherwise write its step every two seconds.
 
-    The end of a pod is told however many objects were applied before.
+    The deletion of a pod is recorded however many objects were applied before.
     """
     written = Written()
     recorder = _recorder(written)

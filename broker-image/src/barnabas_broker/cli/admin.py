@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
+from barnabas_broker import __version__
 from barnabas_broker.cli.client import FIRST_PATIENCE_S, Connection
 from barnabas_broker.cli.errors import CommandError, InputError
 from barnabas_broker.cli.properties import TOKEN_AUTH
@@ -28,6 +29,7 @@ from barnabas_kafka.client import (
     send_request,
 )
 from barnabas_kafka.client.sasl import Mechanism
+from barnabas_kafka.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas_kafka.protocol.schema import Request, Response
 
 CLIENT_ID: Final = "barnabas-cli"
@@ -35,6 +37,11 @@ CONNECT_TIMEOUT_S: Final = 5.0
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Response)
+
+
+def api_versions_request() -> ApiVersionsRequest:
+    """What every broker answers to every client, without an ACL."""
+    return ApiVersionsRequest(client_software_name=CLIENT_ID, client_software_version=__version__)
 
 
 class AdminSession:

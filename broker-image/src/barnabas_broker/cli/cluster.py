@@ -7,13 +7,12 @@ from typing import Any, Final
 
 import click
 
-from barnabas_broker import __version__
-from barnabas_broker.cli.admin import CLIENT_ID, AdminSession
+from barnabas_broker.cli.admin import AdminSession, api_versions_request
 from barnabas_broker.cli.client import Connection, connection_options
 from barnabas_broker.cli.errors import CommandError
 from barnabas_broker.cli.output import output_option, print_json, print_table
 from barnabas_kafka.client import ANY_BROKER, CONTROLLER, describe_cluster, send_to_brokers
-from barnabas_kafka.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas_kafka.protocol.messages.api_versions import ApiVersionsResponse
 from barnabas_kafka.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
 SHOWN: Final = 20
@@ -112,10 +111,7 @@ def _metadata(session: AdminSession, silent: Collection[int] = ()) -> MetadataRe
 
 def _silent(session: AdminSession) -> list[int]:
     """The brokers that do not answer, each with its reason on standard error."""
-    request = ApiVersionsRequest(
-        client_software_name=CLIENT_ID, client_software_version=__version__
-    )
-    answers = session.call(send_to_brokers(request, ApiVersionsResponse))
+    answers = session.call(send_to_brokers(api_versions_request(), ApiVersionsResponse))
     for broker, error in answers.errors.items():
         CommandError(f"broker {broker} does not answer: {error}").show()
     return list(answers.errors)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import click
 
-from barnabas_broker import __version__
-from barnabas_broker.cli.admin import CLIENT_ID, AdminSession
+from barnabas_broker.cli.admin import AdminSession, api_versions_request
 from barnabas_broker.cli.client import Connection
 from barnabas_broker.cli.errors import CommandError
 from barnabas_broker.cli.kafka.tool import connected, tool
 from barnabas_kafka.client import OneBroker
 from barnabas_kafka.protocol import registry
-from barnabas_kafka.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas_kafka.protocol.messages.api_versions import ApiVersionsResponse
 from barnabas_kafka.protocol.registry import ApiKey
 
 
@@ -21,13 +20,12 @@ def main(connection: Connection) -> None:
     """Print the versions every broker supports, and those that this program would use."""
     with AdminSession(connection) as session:
         for broker in session.brokers().values():
-            request = ApiVersionsRequest(
-                client_software_name=CLIENT_ID, client_software_version=__version__
-            )
             rack = broker.rack or "null"
             named = f"{broker.host}:{broker.port} (id: {broker.id} rack: {rack})"
             try:
-                found = session.ask(OneBroker(broker.id), request, ApiVersionsResponse).api_keys
+                found = session.ask(
+                    OneBroker(broker.id), api_versions_request(), ApiVersionsResponse
+                ).api_keys
             except CommandError as error:
                 click.echo(f"{named} -> ERROR: {error.message}")
                 continue

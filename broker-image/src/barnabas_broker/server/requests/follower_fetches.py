@@ -332,7 +332,7 @@ class _FollowerFetch:
                 continue
             if data.error_code:
                 tp = TopicPartition(target.topic, target.partition)
-                # Apache tells followers no endpoints: the controller does.
+                # Followers get no endpoints from Apache either: the controller sends those.
                 current_leaders.IN_FETCH.name(self._call, tp, data, endpoints=[])
             # A follower takes the marks of neither an error nor a divergence.
             diverges = data.diverging_epoch.end_offset >= 0

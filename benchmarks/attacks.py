@@ -33,7 +33,7 @@ from benchmarks.workers.frames import (
 )
 
 GIANT: Final = 100 << 20
-PATIENCE_S: Final = 5.0
+TIMEOUT_S: Final = 5.0
 JOIN_VERSION: Final = 2
 """The last in which a member is taken without coming back with the id it was given."""
 
@@ -44,7 +44,7 @@ Attack = Callable[[int, str, Begun], None]
 
 
 def _connect(port: int) -> socket.socket:
-    sock = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
+    sock = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sock
 

@@ -52,6 +52,7 @@ IN_MESSAGES: Final = INSTEAD | {
 OLD_NAMES: Final = {
     "agenda": "work queue",
     "departures": "half_close",
+    "patience": "timeout",
     "reign": "active_controller",
     "reigning": "active_controller",
     "reigns": "is_active",
@@ -60,11 +61,16 @@ OLD_NAMES: Final = {
 """Parts of names that were replaced by Kafka's."""
 IN_PRODUCT: Final = {
     "anew": "again, or the present tense",
+    "anybody": "any client, any user",
+    "course": "steps, progress, state",
+    "everybody": "all clients, all threads, all members",
     "hear": "notify, receive",
     "heard": "notified, received",
     "hears": "is notified, receives",
     "nobody": "no client, no broker, no replica",
+    "patience": "timeout, backoff",
     "somebody": "the client, the user, the other broker",
+    "speaker": "member, principal, client",
     "tell": "send, report, notify, distinguish",
     "telling": "sending, reporting",
     "tells": "sends, reports, notifies, says",
@@ -75,6 +81,7 @@ IN_PRODUCT: Final = {
 """Words that docstrings, comments and names of product code once had, and never get again."""
 IN_TESTS: Final = {
     "anew": "again",
+    "anybody": "any client, any user",
     "beside": "with, in another thread, next to",
     "everybody": "all clients, all members",
     "hear": "be notified, receive",

@@ -18,7 +18,7 @@ from barnabas_broker.server.network.listener import Listener
 from barnabas_broker.server.network.response_coalescing import ResponseCoalescer
 from barnabas_broker.server.network.session import Session
 from barnabas_broker.server.network.shared import Shared
-from barnabas_broker.server.process.cooperative_scheduler import Line
+from barnabas_broker.server.process.cooperative_scheduler import RunQueue
 from barnabas_broker.server.requests.dispatch import Caller, Dispatcher
 from barnabas_broker.server.transport.buffers import BufferPool
 from barnabas_broker.server.transport.counters import Counters
@@ -154,7 +154,7 @@ async def _session(pieces: list[bytes]) -> Answer:
         SendBuffers(),
         Counters(_SILENT),
         WriteReadiness(),
-        Line(),
+        RunQueue(),
         ResponseCoalescer(),
     )
     session = Session(cast(Listener, _Listener()), cast(Dispatcher, dispatcher), shared)

@@ -25,7 +25,7 @@ from barnabas_broker.quota.rates import RateSensor
 from barnabas_broker.replica.fetch_session import SessionCache, SessionRequest
 from barnabas_broker.security.acl_rules import Rules
 from barnabas_broker.security.acls import AclOperation, ResourcePattern, ResourceType
-from barnabas_broker.security.audit import SPEAKERS_MAX
+from barnabas_broker.security.audit import SOURCES_MAX
 from barnabas_broker.security.authorizer import DECISIONS_MAX, AclAuthorizer
 from barnabas_broker.security.principals import ANONYMOUS, Principal
 from barnabas_broker.server.control import delegation_token_manager
@@ -145,7 +145,7 @@ NOT_OF_CLIENTS: Final = {
     "WantedPartitions._without_id": "partitions that are followed",
     "WantedPartitions.changed": "partitions that are followed",
     "WantedPartitions.partitions": "partitions that are followed",
-    "_Course.allowed": "topics of one request",
+    "_ProduceProgress.allowed": "topics of one request",
     "_Evening._kept": "of one decision",
     "_Evening.assigned": "of one decision",
 }
@@ -315,9 +315,9 @@ def audited() -> int:
     """Refusals of so many principals."""
     authorizer = AclAuthorizer(Rules(), monotonic_s=lambda: 0.0)
     topic = ResourcePattern(ResourceType.TOPIC, "t")
-    for number in range(SPEAKERS_MAX + TRIED):
+    for number in range(SOURCES_MAX + TRIED):
         authorizer.authorize(Principal("User", f"u{number}"), "h", AclOperation.READ, topic)
-    return len(authorizer.audit._windows) - (SPEAKERS_MAX + 1) + MAX
+    return len(authorizer.audit._windows) - (SOURCES_MAX + 1) + MAX
 
 
 def addresses() -> int:
@@ -381,7 +381,7 @@ def long_requests() -> int:
             while len(requests) < 3:
                 requests.join(lambda: None, ANONYMOUS, f"client-{number}-{len(requests)}", 1.0)
             requests._next()
-            most = max(most, len(requests._ends), len(requests._turns))
+            most = max(most, len(requests._ends), len(requests._queues))
         return most
 
     return asyncio.run(ask()) * MAX // CLIENTS_MAX

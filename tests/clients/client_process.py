@@ -37,13 +37,13 @@ class ClientProcess:
         """How many there are."""
         return self._story.read_bytes().count(b"\n")
 
-    def end(self, patience_s: float) -> bool:
+    def end(self, timeout_s: float) -> bool:
         """Have it come to its end; False where it had to be killed."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         forget(self._process.pid)
         try:
-            status = self._process.wait(patience_s)
+            status = self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             self.kill()
             return False

@@ -239,9 +239,9 @@ def test_message_copier(broker: Broker, make_topic: MakeTopic, version: str) -> 
 def test_broker_api_versions(broker: Broker, tmp_path: Path) -> None:
     """Every API the 3.9.1 client needs here is usable."""
     # Five seconds unless told, which a busy machine needs.
-    patience = tmp_path / "command.properties"
-    patience.write_text("request.timeout.ms=60000\n")
-    printed = tool(BROKER_API_VERSIONS, broker, "--command-config", str(patience))
+    timeout = tmp_path / "command.properties"
+    timeout.write_text("request.timeout.ms=60000\n")
+    printed = tool(BROKER_API_VERSIONS, broker, "--command-config", str(timeout))
     lines = [line.strip().rstrip(",") for line in printed.splitlines()]
     usable = {line.split("(")[0] for line in lines if "[usable:" in line}
     assert usable >= {

@@ -393,8 +393,8 @@ def describe(place: Place) -> None:
         place.leaks.look("DescribeConfigs", f"{each.name}={values}")
     wrong = SECRETS["client-option"]
     place.tool("barnabas", "topics", "list", "-X", f"sasl.pasword={wrong}", fails=2)
-    patience = ("--timeout", str(ATTEMPT_S))
-    place.tool("barnabas", "topics", "list", *patience, password=wrong, user="alice", fails=1)
+    timeout = ("--timeout", str(ATTEMPT_S))
+    place.tool("barnabas", "topics", "list", *timeout, password=wrong, user="alice", fails=1)
 
 
 def dump(place: Place) -> None:

@@ -106,12 +106,12 @@ class Wire:
     """One connection."""
 
     def __init__(
-        self, bootstrap: str, *, patience_s: float | None = None, source: str | None = None
+        self, bootstrap: str, *, timeout_s: float | None = None, source: str | None = None
     ) -> None:
         host, port = bootstrap.rsplit(":", 1)
         self._socket = socket.create_connection(
             (host, int(port)),
-            timeout=patience_s or seconds(ANSWER),
+            timeout=timeout_s or seconds(ANSWER),
             source_address=None if source is None else (source, 0),
         )
         # Every send shall leave as a segment of its own.
@@ -129,12 +129,12 @@ class Wire:
         self._socket.close()
 
     @property
-    def patience_s(self) -> float | None:
+    def timeout_s(self) -> float | None:
         """How long is waited for the next bytes, before TimeoutError."""
         return self._socket.gettimeout()
 
-    @patience_s.setter
-    def patience_s(self, limit_s: float) -> None:
+    @timeout_s.setter
+    def timeout_s(self, limit_s: float) -> None:
         self._socket.settimeout(limit_s)
 
     def send(self, data: bytes) -> None:

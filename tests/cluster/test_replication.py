@@ -142,7 +142,7 @@ def test_partitions_replicated_before_the_end_of_a_request_are_acknowledged(thre
     rest = [PartitionProduceData(index=each, records=keyless) for each in led]
     request = produce("in-turns", some_batch())
     request.topic_data.append(TopicProduceData(name="in-turns-compacted", partition_data=rest))
-    with Wire(three.address(leader), patience_s=2 * seconds(ANSWER)) as connection:
+    with Wire(three.address(leader), timeout_s=2 * seconds(ANSWER)) as connection:
         answer = connection.ask(request, ProduceResponse, 9)
     codes = [[each.error_code for each in it.partition_responses] for it in answer.responses]
     assert codes == [[ErrorCode.NONE], [ErrorCode.INVALID_RECORD] * len(led)]

@@ -176,7 +176,7 @@ class Side:
             self._wire = Wire(self.bootstrap, source=self.source)
             if self.user:
                 self._wire.log_in(self.user, self.user)
-        self._wire.patience_s = seconds(SILENT if trap and self.stumbles else ANSWER)
+        self._wire.timeout_s = seconds(SILENT if trap and self.stumbles else ANSWER)
         try:
             return self._wire.ask(request, api(ApiKey(request.api_key)).response, version)
         except (EOFError, ConnectionError):

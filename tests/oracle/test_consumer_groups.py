@@ -54,8 +54,8 @@ class Place:
     def theirs(self, *words: str) -> str:
         """What Apache's prints; it must succeed."""
         # Five seconds by default, which a busy machine may take.
-        patience = ("--timeout", f"{seconds(ANSWER) * 1000:.0f}")
-        done = run_tool(APACHES, *words, "--bootstrap-server", self.bootstrap, *patience)
+        timeout = ("--timeout", f"{seconds(ANSWER) * 1000:.0f}")
+        done = run_tool(APACHES, *words, "--bootstrap-server", self.bootstrap, *timeout)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

@@ -47,7 +47,7 @@ MEASURING = (f"{TOOLS}.ConsumerPerformance", NEW)
 PRODUCER = ("kafka.tools.ConsoleProducer", NEW)
 #: As long as ZooKeeper grants, for a busy machine.
 LONGEST_SESSION_S = 40.0
-PATIENCE = {
+TIMEOUT_OPTIONS = {
     GROUPS: ("--timeout", "60000"),
     MEASURING: ("--timeout", "60000"),
     PRODUCER: ("--request-timeout-ms", "60000"),
@@ -202,7 +202,9 @@ def theirs(apache: tuple[str, str], words: list[str], given: str = "") -> Printe
     if words[0].startswith("kafka.tools."):
         words = words[1:]
     main_class, version = apache
-    done = run_tool(main_class, *words, *PATIENCE.get(apache, ()), version=version, input=given)
+    done = run_tool(
+        main_class, *words, *TIMEOUT_OPTIONS.get(apache, ()), version=version, input=given
+    )
     return Printed(done.returncode, done.stdout, done.stderr)
 
 
@@ -385,7 +387,7 @@ def test_measuring_prints_the_same_lines(place: Place) -> None:
     sent = [ours(words), theirs(case.apache, words)]
     words = place.arguments(consume, topic)
     read = [
-        ours([*words, *PATIENCE[MEASURING]]),
+        ours([*words, *TIMEOUT_OPTIONS[MEASURING]]),
         theirs(MEASURING, [w for w in words if w not in
                ("–message-size", "200")]),
     ]  # fmt: skip

@@ -151,7 +151,7 @@ def verdict(bootstrap: str, asked: Asked, within: float = ANSWER) -> Any:
     header = encode_request_header(RequestHeader(ApiKey.API_VERSIONS, 0, 2, "fuzz"))
     after = sized(header + codec.encode(ApiVersionsRequest(), 0))
     try:
-        with Wire(bootstrap, patience_s=seconds(within)) as wire:
+        with Wire(bootstrap, timeout_s=seconds(within)) as wire:
             wire.send(asked.frame)
             wire.send(after)
             data = wire.receive_frame()

@@ -23,8 +23,8 @@ from tools.testrun import subreaper
 _TICK_S: Final = 0.1
 _CHUNK: Final = 1 << 16
 # What a process gets to end in after a signal, before the next and harder one.
-TERM_PATIENCE_S: Final = 10.0
-INTERRUPT_PATIENCE_S: Final = 30.0
+TERM_TIMEOUT_S: Final = 10.0
+INTERRUPT_TIMEOUT_S: Final = 30.0
 # Not as a module: the command's directory need not be the one with these sources.
 _SUBREAPER: Final = (sys.executable, "-P", subreaper.__file__)
 # A prefix, as a priority that is set later misses the children that were started before.
@@ -92,7 +92,7 @@ def run(
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as file:
         process = subprocess.Popen(
-            [*(_BACKGROUND if background else ()), *_SUBREAPER, str(TERM_PATIENCE_S), *command],
+            [*(_BACKGROUND if background else ()), *_SUBREAPER, str(TERM_TIMEOUT_S), *command],
             cwd=around.root,
             env=dict(around.environment),
             stdin=subprocess.DEVNULL,
@@ -109,7 +109,7 @@ def run(
             end(process, first=signal.SIGINT)
             raise
         finally:
-            copier.join(TERM_PATIENCE_S)
+            copier.join(TERM_TIMEOUT_S)
     return Ended(process.returncode, time.monotonic() - began, timed_out, stopped)
 
 
@@ -149,14 +149,14 @@ def end(process: subprocess.Popen[bytes], first: int = signal.SIGTERM) -> None:
     A signal to the runner meanwhile begins the next step, and is raised when all has ended.
     """
     signalled = None
-    steps = [(first, INTERRUPT_PATIENCE_S)] if first != signal.SIGTERM else []
+    steps = [(first, INTERRUPT_TIMEOUT_S)] if first != signal.SIGTERM else []
     # A command that ends by SIGTERM may leave others, which are given as long again.
-    steps += [(signal.SIGTERM, 2 * TERM_PATIENCE_S), (signal.SIGQUIT, TERM_PATIENCE_S)]
-    for number, patience_s in steps:
+    steps += [(signal.SIGTERM, 2 * TERM_TIMEOUT_S), (signal.SIGQUIT, TERM_TIMEOUT_S)]
+    for number, timeout_s in steps:
         try:
             if process.poll() is None:
                 process.send_signal(number)
-                process.wait(patience_s)
+                process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             continue
         except StoppedError as stopped:

@@ -28,7 +28,7 @@ _TICK_S: Final = 0.1
 _PR_SET_CHILD_SUBREAPER: Final = 36
 
 
-def main(patience_s: float, command: list[str]) -> NoReturn:
+def main(timeout_s: float, command: list[str]) -> NoReturn:
     """Run the command to its end, then end what is left of it."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     group: list[int] = []
@@ -53,7 +53,7 @@ def main(patience_s: float, command: list[str]) -> NoReturn:
     for each in early:
         forward(each, None)
     status = _reap_until(started.pid)
-    _end_rest(patience_s)
+    _end_rest(timeout_s)
     if status < 0:
         with suppress(OSError):  # SIGKILL has no handler to reset.
             signal.signal(-status, signal.SIG_DFL)
@@ -69,10 +69,10 @@ def _reap_until(command: int) -> int:
             return os.waitstatus_to_exitcode(status)
 
 
-def _end_rest(patience_s: float) -> None:
+def _end_rest(timeout_s: float) -> None:
     """End all descendants: SIGTERM first, then SIGKILL, also for what they start meanwhile."""
-    kill_at = time.monotonic() + patience_s
-    give_up_at = kill_at + patience_s
+    kill_at = time.monotonic() + timeout_s
+    give_up_at = kill_at + timeout_s
     _signal_rest(signal.SIGTERM)
     while _runs_rest() and time.monotonic() < give_up_at:
         if time.monotonic() > kill_at:

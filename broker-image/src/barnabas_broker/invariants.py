@@ -8,7 +8,7 @@ bug of ours, and to go on with it may lose or alter records. It is written
 and `violated` is called only when it does not hold. That is before the AssertionError is raised, so
 that no `except` on the way can swallow it: in a broker's process (`server.process.fatal_fault`) the
 call logs the state of the function that failed and ends the process. Everywhere else, in tests and
-in tools, the AssertionError follows, and those who watch (`on_violation`) know of it also where
+in tools, the AssertionError follows, and observers (`on_violation`) know of it also where
 something catches it.
 """
 

@@ -62,7 +62,7 @@ def test_partitions_start_from_the_replicas_that_are_alive(store: EmbeddedStore)
     assert load_topic(store, "t").id == topic.id
 
 
-def test_settings_decide_whether_anybody_may_lead(store: EmbeddedStore) -> None:
+def test_settings_decide_whether_any_replica_may_lead(store: EmbeddedStore) -> None:
     """They are read where nobody in sync is alive."""
     assert lead(store, {1}) == [1, -1]
     assert lead(store, {2}) == [2, -1]

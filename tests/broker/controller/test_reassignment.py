@@ -72,7 +72,7 @@ def test_a_move_waits_until_all_that_stay_are_in_sync() -> None:
     assert assignment == ReplicaAssignment((4, 5, 6))
 
 
-def test_a_move_does_not_end_without_anybody_to_lead() -> None:
+def test_a_move_does_not_end_without_a_replica_to_lead() -> None:
     """All that stay are in sync, but none of them is alive."""
     state = PartitionState(
         (4, 1), (1, 4), leader=1, leader_epoch=5, controller_epoch=1, adding=(4,), removing=(1,)

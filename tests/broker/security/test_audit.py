@@ -58,9 +58,9 @@ def test_refusals_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
     assert caplog.messages[-1] == (
         "Principal = User:alice from host = 10.0.0.1: 5 more denials were not logged"
     )
-    for number in range(2 * audit.SPEAKERS_MAX):
+    for number in range(2 * audit.SOURCES_MAX):
         authorizer.authorize(Principal("User", str(number)), HOST, READ, TOPIC)
-    assert len(authorizer.audit._windows) <= audit.SPEAKERS_MAX + 1
+    assert len(authorizer.audit._windows) <= audit.SOURCES_MAX + 1
 
 
 def test_a_name_cannot_forge_a_line(

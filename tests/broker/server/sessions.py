@@ -16,7 +16,7 @@ from barnabas_broker.server.network.listener import Listener
 from barnabas_broker.server.network.response_coalescing import ResponseCoalescer
 from barnabas_broker.server.network.session import Session
 from barnabas_broker.server.network.shared import Shared
-from barnabas_broker.server.process.cooperative_scheduler import Line
+from barnabas_broker.server.process.cooperative_scheduler import RunQueue
 from barnabas_broker.server.requests.dispatch import Dispatcher
 from barnabas_broker.server.transport.buffers import BufferPool
 from barnabas_broker.server.transport.counters import Counters
@@ -116,7 +116,9 @@ def serving(requests: Any) -> Iterator[Sessions]:
         writability = WriteReadiness()
         stack.callback(writability.close)
         sessions = Sessions(
-            Shared(memory, SendBuffers(), Counters(log), writability, Line(), ResponseCoalescer()),
+            Shared(
+                memory, SendBuffers(), Counters(log), writability, RunQueue(), ResponseCoalescer()
+            ),
             requests,
         )
         stack.callback(_end, sessions)

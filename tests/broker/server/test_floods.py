@@ -14,7 +14,7 @@ import pytest
 
 from barnabas_broker.security.principals import ANONYMOUS
 from barnabas_broker.server.network import network_receive, session
-from barnabas_broker.server.network.long_requests import ROUND_LONG_S
+from barnabas_broker.server.network.long_requests import ITERATION_LONG_S
 from barnabas_broker.server.network.shared import FLOOD_READ_BYTES, Shared
 from barnabas_broker.server.requests.api_metrics import RequestMetrics
 from barnabas_broker.server.requests.dispatch import Caller, Reply
@@ -29,7 +29,7 @@ class Requests:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.turn_s = session.TURN_S
+        self.turn_s = session.TIME_SLICE_S
         self.served: list[str] = []
         self.tried = 0
         self.answer: bytes | None = None
@@ -76,7 +76,7 @@ class Server:
         for _ in range(250):
             await asyncio.sleep(0)
         shared = self.shared
-        assert not any(each._waiting for each in (shared.line, shared.receiving))
+        assert not any(each._waiting for each in (shared.run_queue, shared.receiving))
         assert not shared.serving
         return self.requests.served[before:]
 
@@ -239,7 +239,7 @@ def test_a_long_request_waits_where_its_round_was_spent_on_others(
 
     async def story(server: Server, a: Client, b: Client) -> None:
         monkeypatch.setattr(session, "clock_for", lambda _: lambda: server.requests.now)
-        server.requests.turn_s = ROUND_LONG_S
+        server.requests.turn_s = ITERATION_LONG_S
         a.send("1")
         await server.settle()
         b.send("1")
@@ -252,7 +252,7 @@ def test_a_long_request_waits_where_its_round_was_spent_on_others(
         server.requests.turn_s = 0
         assert await server.settle() == ["a2"]
         assert a.transport.reading
-        server.requests.turn_s = ROUND_LONG_S
+        server.requests.turn_s = ITERATION_LONG_S
         b.send("2")
         a.send("3")
         assert server.requests.served[3:] == ["b2", "a3"]
@@ -270,7 +270,7 @@ def test_short_requests_after_a_long_one_are_scheduled_as_short(
     async def story(server: Server, a: Client, b: Client) -> None:
         monkeypatch.setattr(session, "clock_for", lambda _: lambda: server.requests.now)
         for client in (a, b):
-            server.requests.turn_s = ROUND_LONG_S
+            server.requests.turn_s = ITERATION_LONG_S
             client.send("1")
             await server.settle()
         server.requests.turn_s = 0
@@ -279,7 +279,7 @@ def test_short_requests_after_a_long_one_are_scheduled_as_short(
         for _ in range(20):
             a.send("22")
             await server.settle()
-        server.requests.turn_s, server.requests.answer = ROUND_LONG_S, None
+        server.requests.turn_s, server.requests.answer = ITERATION_LONG_S, None
         b.send("2")
         server.requests.turn_s = 0
         served = len(server.requests.served)
@@ -302,18 +302,18 @@ def test_a_tenth_of_a_millisecond_does_not_wait_for_all_milliseconds(
             server = Server(requests, sessions.shared)
             canary, *attackers = [sessions.connect("x") for _ in range(101)]
             for request in "12":
-                requests.turn_s = ROUND_LONG_S / 10
+                requests.turn_s = ITERATION_LONG_S / 10
                 canary.send(request)
-                requests.turn_s = ROUND_LONG_S
+                requests.turn_s = ITERATION_LONG_S
                 for each in attackers:
                     each.send(request)
                 await server.settle()
             for each in attackers:
                 each.send("3")
-            requests.turn_s = ROUND_LONG_S / 10
+            requests.turn_s = ITERATION_LONG_S / 10
             served = len(requests.served)
             canary.send("4")
-            requests.turn_s = ROUND_LONG_S
+            requests.turn_s = ITERATION_LONG_S
             assert requests.served[served:] == []
             for _ in range(4):
                 await asyncio.sleep(0)
@@ -353,7 +353,7 @@ def test_large_requests_are_received_and_served_in_turns(monkeypatch: pytest.Mon
     head = size.to_bytes(4, "big")
 
     async def story(server: Server, a: Client, b: Client) -> None:
-        server.shared.round_bytes._budget = 500
+        server.shared.iteration_bytes._budget = 500
         for client in (a, b):
             client.arrive(head + b"-" * 96)
         assert len(a.session.get_buffer(-1)) == 400

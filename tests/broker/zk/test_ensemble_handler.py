@@ -11,13 +11,13 @@ from barnabas_broker.zk import ensemble_handler
 from barnabas_broker.zk.ensemble_handler import EnsembleHandler
 
 LONG_S = 1000.0
-"""No test gets there: what is waited for so long is waited for within the patience."""
+"""No test gets there: what is waited for so long is waited for within the timeout."""
 
 
 @pytest.fixture
 def handler(monkeypatch: pytest.MonkeyPatch) -> EnsembleHandler:
     """One that is impatient."""
-    monkeypatch.setattr(ensemble_handler, "PATIENCE_MIN_S", 0.01)
+    monkeypatch.setattr(ensemble_handler, "TIMEOUT_MIN_S", 0.01)
     return EnsembleHandler()
 
 
@@ -45,7 +45,7 @@ def test_a_server_that_answered_once_is_awaited(
         accepted.sendall(b"a")
         assert handler.select([connection], [], [], LONG_S)[0] == [connection]
         assert connection.recv(1) == b"a"
-        # Twenty times the patience, and less than is asked for.
+        # Twenty times the timeout, and less than is asked for.
         waiting = handler.select([connection], [], [], 0.2)
         assert waiting == ([], [], [])
         accepted.sendall(b"b")
@@ -64,7 +64,7 @@ def test_a_machine_that_is_gone(handler: EnsembleHandler) -> None:
             handler.create_connection(full.getsockname(), timeout=LONG_S)
 
 
-def test_patience_grows_with_each_silence(
+def test_the_timeout_grows_with_each_silent_server(
     handler: EnsembleHandler, silent: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An ensemble that is slow, not dead, is heard in the end; then it is as at first."""

@@ -85,7 +85,7 @@ def test_one_replica_leads_and_the_other_waits() -> None:
     assert leases.spec("leaseTransitions") == 0
 
 
-def test_a_leader_that_cannot_renew_stops_before_anybody_may_take_over() -> None:
+def test_a_leader_that_cannot_renew_stops_before_another_may_take_over() -> None:
     """Its last call may take its whole time limit, and still ends earlier than the Lease."""
     leases = Leases()
     first, second = leases.candidate("first"), leases.candidate("second")

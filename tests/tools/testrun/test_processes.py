@@ -125,7 +125,7 @@ def test_a_process_in_its_own_session_is_killed_too(
     tmp_path: Path, around: Surroundings, monkeypatch: pytest.MonkeyPatch, hangs: bool
 ) -> None:
     """A suite that is cut off, or forgets it, leaves no daemon; that of others stays."""
-    monkeypatch.setattr(processes, "TERM_PATIENCE_S", 1.0)
+    monkeypatch.setattr(processes, "TERM_TIMEOUT_S", 1.0)
     log, stop = tmp_path / "log", threading.Event()
 
     def pids() -> list[str]:

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from barnabas_broker import __version__
-from barnabas_broker.cli.client import FIRST_PATIENCE_S, Connection
+from barnabas_broker.cli.client import FIRST_TIMEOUT_S, Connection
 from barnabas_broker.cli.errors import CommandError, InputError
 from barnabas_broker.cli.properties import TOKEN_AUTH
 from barnabas_kafka.client import (
@@ -84,7 +84,7 @@ class AdminSession:
 
         The client retries while connections are closed, which is all that such a listener does.
         """
-        timeout_s = min(FIRST_PATIENCE_S, self._connection.timeout_s)
+        timeout_s = min(FIRST_TIMEOUT_S, self._connection.timeout_s)
         try:
             self._admin.call(describe_cluster(), timeout_s=timeout_s)
         except ClientError:

@@ -39,7 +39,7 @@ CONNECT_TIMEOUT_S = 5.0
 PORTS = 1 << 16
 CONTROLLER_POLL_S = 0.2
 # For the first answer; what ended the connection is known between two requests only.
-FIRST_PATIENCE_S = 1.0
+FIRST_TIMEOUT_S = 1.0
 PROBE_TIMEOUT_S = 2.0
 PLAINTEXT = "PLAINTEXT"
 MECHANISMS = "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER"
@@ -107,22 +107,22 @@ class Connection:
 
         errors = [] if errors is None else errors
         give_up_at = time.monotonic() + self.timeout_s
-        patience_s = FIRST_PATIENCE_S
+        timeout_s = FIRST_TIMEOUT_S
         while True:
             left_s = max(give_up_at - time.monotonic(), 0.001)
             try:
                 found: ClusterMetadata = client.list_topics(
-                    topic=topic, timeout=min(patience_s, left_s)
+                    topic=topic, timeout=min(timeout_s, left_s)
                 )
             except KafkaException as error:
                 self.explain()
                 client.poll(0)  # Delivers the error callbacks, which know more than the exception.
                 refusal = self._refusal(errors)
-                if refusal or patience_s >= left_s:
+                if refusal or timeout_s >= left_s:
                     reason = refusal or (errors[0] if errors else error.args[0])
                     text = f"no Kafka broker answers at {self.bootstrap}: {describe(reason)}"
                     raise CommandError(f"{text}{self._hint(errors)}") from None
-                patience_s *= 2
+                timeout_s *= 2
             else:
                 return found
 

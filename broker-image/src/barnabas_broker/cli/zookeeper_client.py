@@ -36,7 +36,7 @@ def tool_credentials(file: Path | None) -> Credentials:
 
 
 def writer_credentials(file: Path | None) -> Credentials:
-    """The same for a tool that writes: who shows who it is owns what it creates.
+    """The same for a tool that writes: an authenticated client owns what it creates.
 
     As in Kafka's tools; then only the tool's principal reads a password. Raises InputError.
     """

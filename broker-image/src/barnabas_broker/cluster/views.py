@@ -31,7 +31,7 @@ class PartitionView:
 def live_endpoints(image: MetadataImage, listener: str) -> dict[int, Endpoint]:
     """Where each broker is reached through a listener; brokers without it are left out.
 
-    None before a controller has said who the brokers are, as in Kafka's metadata cache: clients
+    None before a controller has sent the brokers, as in Kafka's metadata cache: clients
     take an answer without brokers for no answer and ask again. The first thing a broker knows,
     itself and no topic, they would take for the cluster.
     """

@@ -3,7 +3,7 @@
 A broker that says it was not stopped in order may have lost what it had not synced, and if it alone
 is in sync, some other replica may have more. The partition then has no leader until all replicas
 have said, in that leader epoch, how far their logs go; the longest leads, by the epoch of its end,
-then by the end. Who has answered has left the leader it followed before, so that no log grows
+then by the end. A replica that has answered follows no earlier leader, so that no log grows
 meanwhile; what was said in another epoch, or by a broker that has registered again since, does not
 count. Nothing bounds the waiting: to elect without one replica may lose what only that one has.
 """
@@ -58,7 +58,7 @@ class Ends:
             assert broker not in self._by_broker, violated("a stopped broker has to answer again")
 
     def missing(self, replicas: Collection[int]) -> frozenset[int]:
-        """Who has not answered."""
+        """The replicas that have not answered."""
         return frozenset(replicas) - self._by_broker.keys()
 
     def longest(self, replicas: Collection[int]) -> int:

@@ -82,9 +82,9 @@ class ControllerContext:
     offline: dict[TopicPartition, frozenset[int]] = field(default_factory=dict)
     #: how often each broker has been asked about all its replicas
     asked: dict[int, int] = field(default_factory=dict)
-    #: what replicas have said of the ends of their logs
+    #: the log end offsets that replicas have reported
     ends: dict[TopicPartition, Ends] = field(default_factory=dict)
-    #: partitions whose elections the store has refused, and who had restarted before them
+    #: partitions whose elections the store has refused, with the brokers restarted before them
     unsettled: dict[TopicPartition, frozenset[int]] = field(default_factory=dict)
     index: PartitionIndex = field(default_factory=PartitionIndex)
 
@@ -135,7 +135,7 @@ class ControllerContext:
         brokers: Mapping[int, BrokerRegistration] | None = None,
         restarted: Collection[int] = frozenset(),
     ) -> LiveBrokers:
-        """Who can be counted on, among those registered or other `brokers`."""
+        """The live brokers, among those registered or other `brokers`."""
         brokers = self.image.brokers if brokers is None else brokers
         return LiveBrokers(
             brokers,

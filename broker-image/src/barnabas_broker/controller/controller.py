@@ -82,7 +82,7 @@ from barnabas_zookeeper.errors import ZooKeeperError
 _log = logging.getLogger(__name__)
 
 COORDINATION_DATA = Principal("Coordination", "znodes")
-"""Who is said to have done what a tool did by writing znodes."""
+"""The principal in the audit log for what a tool did by writing znodes."""
 
 
 class Controller:

@@ -1,9 +1,9 @@
 """The claim to be the controller: `/controller` and `/controller_epoch`, and writes fenced by them.
 
 Kafka's `KafkaZkClient.registerControllerAndIncrementControllerEpoch`: one transaction makes the
-ephemeral znode and sets the next epoch, so no controller has an old one. Every later
-write of a controller checks the version of the epoch's znode; who has been followed by another
-writes nothing any more.
+ephemeral znode and sets the next epoch, so no controller has an old one. Every later write of a
+controller checks the version of the epoch's znode; a controller that was succeeded by another is
+fenced.
 """
 
 from collections.abc import Sequence

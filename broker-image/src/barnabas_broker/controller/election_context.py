@@ -1,4 +1,4 @@
-"""What to write so that the partitions of a topic are led, as far as anybody can lead them.
+"""What to write so that the partitions of a topic have leaders, as far as any can lead them.
 
 Old tools write a topic's assignment alone: its id and its partitions are then made here. The
 partitions that there are go through `elections.settle`.

@@ -1,4 +1,4 @@
-"""Who leads a partition: the elections a controller holds, each as a function of what it knows.
+"""Leader election of partitions, each strategy a function of the controller's state.
 
 Kafka's `PartitionLeaderElectionAlgorithms` and `Election`. A leader comes from the in-sync
 replicas, for these have everything that was ever acknowledged; among them the first alive in the
@@ -58,12 +58,12 @@ class LiveBrokers:
 
     @property
     def steady(self) -> frozenset[int]:
-        """Who may become a leader and was there all the time."""
+        """The brokers that may become leaders and have not restarted."""
         return self.eligible.difference(self.restarted)
 
     @property
     def eligible(self) -> frozenset[int]:
-        """Who may become a leader."""
+        """The brokers that may become leaders."""
         return frozenset(self.brokers) - frozenset(self.stopping)
 
     def is_careful_about(self, replicas: Collection[int], isr: tuple[int, ...]) -> bool:
@@ -90,7 +90,7 @@ def unseen_restarts(
     registered: Mapping[int, int],
     doubtful: Collection[int],
 ) -> frozenset[int]:
-    """Who may have restarted since a partition was settled, for a controller that was not there.
+    """Brokers that may have restarted since a partition's state was written, for a new controller.
 
     `written` is the transaction that wrote the state (its mzxid), `registered` has the ones that
     made registrations. A leader that registered later did restart. One that registered before need
@@ -114,19 +114,19 @@ def settle(
 ) -> LeaderAndIsr | None:
     """Compute the new state of a partition from the live brokers; None if it is unchanged.
 
-    A leader that is alive leads on; who is not alive leaves the in-sync replicas, and so does who
-    restarted, unless no other one is left. Without a leader alive there is an offline election, and
-    where that elects none the partition has no leader. Then all that were in sync remain on record:
-    none could fall behind without a leader.
+    A leader that is alive leads on; a replica that is not alive leaves the in-sync replicas, and so
+    does one that restarted, unless no other one is left. Without a leader alive there is an offline
+    election, and where that elects none the partition has no leader. Then all that were in sync
+    remain on record: none could fall behind without a leader.
 
     A leader that restarted leads on, if at all, in a new epoch: of what it had written and not
     synced others may have more, in the same epoch, and would never notice (KIP-380 for restarts
     that a controller sees; Apache's next controller keeps the epoch of those it did not see).
 
-    Who restarted and is doubtful leaves the in-sync replicas also where those that are left are
-    away: the partition waits for them. Apache's brokers do not report how they ended, and are not
-    doubted. Where all would leave, all stay, or with a careful election the last one: then
-    it does not matter which, for all replicas are asked.
+    A replica that restarted and is doubtful leaves the in-sync replicas also where those left are
+    offline: the partition waits for them. Apache's brokers do not report how they ended, and are
+    not doubted. Where all would leave, all stay, or with a careful election the last one: then it
+    does not matter which, for all replicas are asked.
     """
     doubted = frozenset(present.restarted).intersection(present.doubtful)
     left = tuple(broker for broker in state.isr if broker not in doubted)

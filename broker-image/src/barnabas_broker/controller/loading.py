@@ -220,7 +220,7 @@ def load_user_configs(
 def load_quota_configs(
     store: CoordinationStore, entities: Iterable[QuotaEntity] | None = None
 ) -> dict[QuotaEntity, dict[str, float]]:
-    """The quotas of these entities, None for all; who has none has none here.
+    """The quotas of these entities, None for all; an entity without quotas is left out.
 
     Quotas that cannot be read are logged, and count as none.
     """

@@ -154,7 +154,7 @@ def warn_of_acls(store: CoordinationStore) -> None:
     if guarded := _resources_with_acls(store):
         _log.warning(
             "ACLs of %d resource(s) are stored, the first in %s: this broker has no authorizer "
-            "and lets everybody do everything; set authorizer.class.name",
+            "and allows every operation to all clients; set authorizer.class.name",
             len(guarded),
             guarded[0],
         )

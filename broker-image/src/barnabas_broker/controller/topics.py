@@ -3,7 +3,7 @@
 Pure decisions in the order in which Kafka takes them (`ZkAdminManager`, `AdminZkClient`,
 `Topic.validate`), so that a request with several faults is refused for the same one. They know
 the cluster from an image and say no by raising KafkaError; they know nothing of znodes, logs or
-who asks.
+principals.
 """
 
 import re

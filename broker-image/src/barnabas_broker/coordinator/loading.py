@@ -26,7 +26,7 @@ NOT_THE_RECORDS = (OSError, MemoryError)
 """Errors that say nothing about the record that is being read."""
 
 RECORDS_AT_ONCE = 500
-"""How many records are replayed before others get their turn: a few milliseconds."""
+"""How many records are replayed before the event loop goes on: a few milliseconds."""
 
 
 class Kind(Protocol[R]):

@@ -1,6 +1,6 @@
 """The one door to data files: every open, write, sync and rename of the log goes through here.
 
-Rules this module keeps for everybody above it:
+Guarantees of this module to all modules above it:
 
 * No user-space buffering. What ``append`` returned for survives the death of the process.
 * A failed append leaves no torn middle: the file is cut back to its old end before the error

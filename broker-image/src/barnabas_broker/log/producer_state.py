@@ -15,7 +15,8 @@ The state of a producer id, and what each event does to it:
 Of more than ``ids_max`` producers, those without an open transaction that wrote longest ago become
 unknown. Copies of a partition, and the same log read again, may know different producers: all that
 is lost is the distinction of a retried batch from a new one, for a producer that ``ids_max`` others
-have written after. Who holds the last stable offset back is known everywhere.
+have written after. Producers of open transactions, which hold the last stable offset back, are
+known in every copy.
 
 Invariants: at most five batches are remembered per producer; ``producers`` is in the order in which
 they wrote last; ``ongoing`` and ``unreplicated`` are keyed by first offset; a transaction is in at
@@ -47,7 +48,7 @@ _SEQUENCES = 1 << 31
 
 
 class Origin(Enum):
-    """Who appends, which decides how much is checked."""
+    """Where an append comes from, which decides how much is checked (Kafka's `AppendOrigin`)."""
 
     CLIENT = "client"
     """A produce request: epoch and sequence are checked."""
@@ -354,7 +355,7 @@ class ProducerState:
 def fair_share(counts: Iterable[int], total: int) -> int:
     """How many producers a partition may keep at most for all to have `total`.
 
-    Who has fewer keeps them all, and leaves the rest to the others.
+    A partition with fewer keeps them all, and leaves the rest to the others.
     """
     ascending = sorted(counts)
     left = total

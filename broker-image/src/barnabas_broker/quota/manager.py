@@ -60,7 +60,7 @@ class QuotaManager(Generic[S]):
         self._limits: Mapping[QuotaEntity, float] = {}
         self._sensors: dict[Tags, S] = {}
         self._known: dict[tuple[str, str | None], S | None] = {}
-        #: whether anybody has such a quota
+        #: whether any user or client id has such a quota
         self.enabled = False
         self._expires_ms = 0
 

@@ -1,4 +1,4 @@
-"""Who waits for the end of a log that this broker leads: followers, and their fetch sessions."""
+"""What waits for appends to a log that this broker leads: followers' fetches, fetch sessions."""
 
 from typing import Protocol
 

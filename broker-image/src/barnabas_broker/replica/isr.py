@@ -200,7 +200,7 @@ class InSync:
                     now_ms=now_ms,
                     in_sync=broker in state.isr,
                 )
-        assert self.leads, violated("who becomes a leader leads")
+        assert self.leads, violated("a new leader leads")
         assert self.pending is None, violated("a newer state settles the change under way")
         return begins
 
@@ -213,8 +213,8 @@ class InSync:
         self.epoch_start, self.pending = NO_OFFSET, None
         self._followers = {}
         self._settle()
-        assert not self.leads, violated("who resigned does not lead")
-        assert not self._maximal, violated("who does not lead has no in-sync replicas")
+        assert not self.leads, violated("a replica that resigned does not lead")
+        assert not self._maximal, violated("only a leader has in-sync replicas")
 
     def _take(self, state: Leadership) -> None:
         self.replicas, self.isr = state.replicas, state.isr
@@ -238,7 +238,7 @@ class InSync:
             self._followers[broker] for broker in self._followers if broker in self._maximal
         )
         assert self.pending is None or self.pending.added <= self._maximal, violated(
-            "the high watermark waits for who is being added to the ISR"
+            "the high watermark waits for replicas being added to the ISR"
         )
         assert len(self._others) <= len(self._followers), violated("those in sync are replicas")
 
@@ -312,7 +312,7 @@ class InSync:
     ) -> int:
         """Where the high watermark belongs; `high_watermark`, the present one, if no further.
 
-        It is the smallest log end among the maximal ISR and among those who are about to join it:
+        It is the smallest log end among the maximal ISR and among those that are about to join it:
         caught up in time, but not let in yet. Not to wait for these would keep the mark ahead of
         them for as long as producers write. One that the controller refused is waited for, too: it
         may be in the ISR all the same, by a change that this leader has not received yet. `own_end`
@@ -373,7 +373,7 @@ class InSync:
         return self._ask(added=frozenset({broker}))
 
     def wanted_shrink(self, *, log_end: int, now_ms: int) -> IsrChange | None:
-        """The change that leaves out who has lagged for too long; it is then under way."""
+        """The change that removes replicas out of sync (`replica.lag.time.max.ms`), now pending."""
         if not self.leads or self.pending is not None:
             return None
         late = frozenset(
@@ -396,9 +396,9 @@ class InSync:
         assert self.leads, violated("only a leader asks for another ISR")
         assert self.pending is None, violated("at most one change of the ISR is under way")
         assert self._broker_id not in removed, violated("a leader does not leave its ISR")
-        assert removed <= self._maximal, violated("who leaves the ISR was in it")
-        assert not added & self._maximal, violated("who joins the ISR was not in it")
-        assert added <= self._followers.keys(), violated("who joins the ISR is a replica")
+        assert removed <= self._maximal, violated("a replica that leaves the ISR was in it")
+        assert not added & self._maximal, violated("a broker that joins the ISR was not in it")
+        assert added <= self._followers.keys(), violated("a broker that joins the ISR is a replica")
         self.pending = IsrChange(
             isr=tuple(broker for broker in self.replicas if broker in wanted),
             added=added,
@@ -421,7 +421,7 @@ class InSync:
         """A change was written: the ISR is now this; False if newer is known already.
 
         What is committed may be more than was asked for, and another leader's. Ask
-        `committed_end` afterwards: without those who left the mark may move.
+        `committed_end` afterwards: without those that left the mark may move.
         """
         if (
             not self.leads

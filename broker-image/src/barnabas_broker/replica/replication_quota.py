@@ -7,7 +7,7 @@ those of Apache Kafka 3.9 (KIP-73; `ReplicationQuotaManager`, whose rate is a `S
 
 All bytes of throttled partitions are counted. Withheld are only those of replicas that are not in
 sync: the others would leave the in-sync replicas for it. So a rate below what producers write is
-exceeded for good, and who is behind waits.
+exceeded for good, and followers that are behind wait.
 """
 
 from collections import deque

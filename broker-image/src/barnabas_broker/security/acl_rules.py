@@ -6,7 +6,7 @@ that allow. Describe is implied by Read, Write, Delete and Alter, DescribeConfig
 nothing is implied by what is denied. Without any rule that applies to a resource, for any
 principal, `allow.everyone.if.no.acl.found` decides. Super users may do everything.
 
-A `Rules` never changes. Who may do what is decided from a few look-ups, however many rules there
+A `Rules` never changes. An operation is decided from a few look-ups, however many rules there
 are: one for each length that a prefix of the resource's type has.
 """
 

@@ -45,7 +45,7 @@ class ResourcePattern(NamedTuple):
 
 
 class AccessControlEntry(NamedTuple):
-    """Who may, or may not, do what, and from where; `principal` is written `User:alice`."""
+    """Allows or denies a principal an operation from a host; `principal` is as in `User:alice`."""
 
     principal: str
     host: str

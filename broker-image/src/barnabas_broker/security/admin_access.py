@@ -1,4 +1,4 @@
-"""Who may ask the admin port, and its TLS: a file of bearer tokens, a key store, a trust store.
+"""Access to the admin port, and its TLS: a file of bearer tokens, a key store, a trust store.
 
 Without token file and trust store every client may ask. Otherwise one of the two is needed: a token
 of the file, or a certificate that an authority of the trust store has signed. A certificate is

@@ -21,7 +21,7 @@ WINDOW_S: Final = 1.0
 LINES_PER_WINDOW: Final = 10
 """Lines in a second about one principal at one address."""
 
-SPEAKERS_MAX: Final = 1_000
+SOURCES_MAX: Final = 1_000
 """Principals and addresses that are counted at a time; all others share one count."""
 
 TEXT_MAX: Final = 256
@@ -63,16 +63,16 @@ class AuditLog:
         decision: Decision,
     ) -> None:
         """Log a decision, if there is room for another line about this principal and address."""
-        speaker = shortened(str(principal)), shortened(host)
-        if not decision.allowed and not self._has_room(speaker):
+        source = shortened(str(principal)), shortened(host)
+        if not decision.allowed and not self._has_room(source):
             return
         logger.log(
             logging.DEBUG if decision.allowed else logging.INFO,
             "Principal = %s is %s operation = %s from host = %s on resource = %s:%s:%s by %s",
-            speaker[0],
+            source[0],
             "Allowed" if decision.allowed else "Denied",
             kafka_name(operation),
-            speaker[1],
+            source[1],
             kafka_name(resource.type),
             resource.pattern.name,
             shortened(resource.name),
@@ -80,22 +80,22 @@ class AuditLog:
         )
 
     def log_left_out(self) -> None:
-        """Log how many lines were left out, of those who have been quiet for a second."""
+        """Log how many lines were suppressed, of principals that have been quiet for a second."""
         now_s = self._now_s()
-        for speaker, window in list(self._windows.items()):
+        for source, window in list(self._windows.items()):
             if now_s - window.began_s >= WINDOW_S:
-                del self._windows[speaker]
-                self._log_left_out(speaker, window.left_out)
+                del self._windows[source]
+                self._log_left_out(source, window.left_out)
 
-    def _has_room(self, speaker: tuple[str, str]) -> bool:
+    def _has_room(self, source: tuple[str, str]) -> bool:
         now_s = self._now_s()
-        if speaker not in self._windows and len(self._windows) >= SPEAKERS_MAX:
-            speaker = _OTHERS
-        window = self._windows.get(speaker)
+        if source not in self._windows and len(self._windows) >= SOURCES_MAX:
+            source = _OTHERS
+        window = self._windows.get(source)
         if window is None:
-            window = self._windows[speaker] = _Window(now_s)
+            window = self._windows[source] = _Window(now_s)
         elif now_s - window.began_s >= WINDOW_S:
-            self._log_left_out(speaker, window.left_out)
+            self._log_left_out(source, window.left_out)
             window.began_s, window.lines, window.left_out = now_s, 0, 0
         if window.lines >= LINES_PER_WINDOW:
             window.left_out += 1
@@ -103,8 +103,8 @@ class AuditLog:
         window.lines += 1
         return True
 
-    def _log_left_out(self, speaker: tuple[str, str], left_out: int) -> None:
+    def _log_left_out(self, source: tuple[str, str], left_out: int) -> None:
         if left_out:
             logger.info(
-                "Principal = %s from host = %s: %d more denials were not logged", *speaker, left_out
+                "Principal = %s from host = %s: %d more denials were not logged", *source, left_out
             )

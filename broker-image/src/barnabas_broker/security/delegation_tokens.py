@@ -1,8 +1,8 @@
 """Delegation tokens (KIP-48): their fields, their authorization, and logins with them.
 
 A token's HMAC is the secret that its holder authenticates with: by SCRAM, where the token's id is
-the user name, the HMAC in base64 is the password, and the extension `tokenauth=true` says so. Who
-does is the token's owner. Every broker works the HMAC out of the id and of
+the user name, the HMAC in base64 is the password, and the extension `tokenauth=true` says so. The
+principal is the token's owner. Every broker works the HMAC out of the id and of
 `delegation.token.secret.key`, as Kafka's DelegationTokenManager does.
 
 Reads no clock and does no I/O. Changes are published whole, so that any thread may read.

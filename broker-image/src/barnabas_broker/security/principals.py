@@ -1,4 +1,4 @@
-"""Who speaks: the identity that every request carries."""
+"""Principals: the identity that every request carries (`KafkaPrincipal`)."""
 
 from dataclasses import dataclass, field
 

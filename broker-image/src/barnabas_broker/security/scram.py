@@ -4,11 +4,11 @@ A credential never holds the password: it holds what proves that a client knows 
 to the client that the broker does. Its text is the one that Kafka keeps in `/config/users/<user>`.
 
 An exchange with a user that does not exist is carried on with a decoy (`scram_decoys`), and fails
-in its last step like one with a wrong password: who asks learns of no user whether it exists. Kafka
+in its last step like one with a wrong password: clients learn of no user whether it exists. Kafka
 fails the first step.
 
-With the extension `tokenauth=true` the user name is the id of a delegation token (KIP-48), and who
-succeeds is its owner. Channel binding and other extensions are not offered, as in Kafka.
+With the extension `tokenauth=true` the user name is the id of a delegation token (KIP-48), and the
+principal is its owner. Channel binding and other extensions are not offered, as in Kafka.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""Who may read and write a znode where `zookeeper.set.acl` is true (`kafka.zk.ZkData.defaultAcls`).
+"""ACLs of znodes where `zookeeper.set.acl` is true (`kafka.zk.ZkData.defaultAcls`).
 
 The creator of a znode may do everything with it. The world may read it, except where passwords,
 secrets of listeners and delegation tokens are kept. `/consumers` stays open, because consumers

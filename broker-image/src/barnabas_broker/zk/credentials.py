@@ -57,7 +57,7 @@ class Credentials:
     )
     """Both read again where a file has changed since the last call; reads files, never raises."""
     set_acl: bool = False
-    """Whether znodes get ACLs (`acls.py`); without, anybody may do anything with them."""
+    """Whether znodes get ACLs (`acls.py`); without, they are open to all clients."""
 
 
 NO_CREDENTIALS: Final = Credentials()

@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from kazoo.handlers.threading import SequentialThreadingHandler
 
-PATIENCE_MIN_S: Final = 2.0
+TIMEOUT_MIN_S: Final = 2.0
 """How long the first silence is borne. Each one doubles it until a member answers, so that an
 ensemble that is only slow is waited for; never beyond what kazoo would wait."""
 
-PATIENCE_MAX_S: Final = 64.0
+TIMEOUT_MAX_S: Final = 64.0
 
 
 class EnsembleHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types.
@@ -26,11 +26,11 @@ class EnsembleHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazo
 
     def __init__(self) -> None:
         super().__init__()
-        self._patience_s = PATIENCE_MIN_S
+        self._timeout_s = TIMEOUT_MIN_S
         #: called before anything is sent or received; may wait
         self.before_each: Callable[[], object] = bool
         #: the connection without an answer yet
-        self._unheard: socket.socket | None = None
+        self._connecting: socket.socket | None = None
 
     def create_connection(
         self,
@@ -39,13 +39,13 @@ class EnsembleHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazo
         timeout: float | None = None,
         **options: Any,
     ) -> socket.socket:
-        """Connect, within `timeout` seconds and our patience; raises OSError."""
+        """Connect, within `timeout` seconds and the timeout of an attempt; raises OSError."""
         try:
-            self._unheard = self.connect(address, hostname, self._bounded(timeout), **options)
+            self._connecting = self.connect(address, hostname, self._bounded(timeout), **options)
         except TimeoutError:
             self._was_silent()
             raise
-        return self._unheard
+        return self._connecting
 
     def connect(
         self, address: tuple[str, int], hostname: str | None, timeout: float, **options: Any
@@ -57,14 +57,14 @@ class EnsembleHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazo
     def select(
         self, readable: list[Any], writable: list[Any], failed: list[Any], timeout: float | None
     ) -> tuple[list[Any], list[Any], list[Any]]:
-        """What is ready of these; the first word on a connection is awaited within our patience."""
+        """What is ready of these; the first bytes on a connection are awaited for one attempt."""
         self.before_each()
-        if self._unheard is None or self._unheard not in readable:
+        if self._connecting is None or self._connecting not in readable:
             return self._select(readable, writable, failed, timeout)
         ready = self._select(readable, writable, failed, self._bounded(timeout))
         if ready[0]:
-            self._unheard = None
-            self._patience_s = PATIENCE_MIN_S
+            self._connecting = None
+            self._timeout_s = TIMEOUT_MIN_S
         else:
             self._was_silent()
         return ready
@@ -74,7 +74,7 @@ class EnsembleHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazo
         return ready
 
     def _bounded(self, timeout: float | None) -> float:
-        return self._patience_s if timeout is None else min(timeout, self._patience_s)
+        return self._timeout_s if timeout is None else min(timeout, self._timeout_s)
 
     def _was_silent(self) -> None:
-        self._patience_s = min(2 * self._patience_s, PATIENCE_MAX_S)
+        self._timeout_s = min(2 * self._timeout_s, TIMEOUT_MAX_S)

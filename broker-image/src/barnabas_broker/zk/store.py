@@ -118,7 +118,7 @@ class CoordinationStore(Protocol):
 
 
 class Heir(Protocol):
-    """Who ends a session when this process cannot any more. No call may block or raise."""
+    """Closes a session when this process cannot any more. No call may block or raise."""
 
     def secure(self, material: bytes) -> None:
         """Connect by TLS only, with this `zk.credentials.TlsMaterial`; call before `hand_over`.

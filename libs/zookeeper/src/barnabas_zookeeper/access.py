@@ -1,6 +1,6 @@
-"""Who may do what with a znode: ZooKeeper's schemes world, auth, digest and ip.
+"""Access control of znodes: ZooKeeper's schemes world, auth, digest and ip.
 
-A client is known by identities: everybody is world:anyone and the address it comes from; with
+A client is known by identities: each is world:anyone and the address it comes from; with
 each user and password that it gives it is also digest:user:hash. Of the schemes that need a server
 of others' (sasl, x509) there is none here, and access given by them is refused.
 """

@@ -6,8 +6,8 @@ Layout, one record per line, `<crc32 as 8 hex digits> <JSON>\\n`; the checksum c
     N nodes       {"path": …, "data": …, "czxid": …, …}            parents before children
     transactions  {"zxid": Z+1, "now": …, "ops": [["create", …], …]}
 
-Data is text where it is UTF-8 (all that Kafka writes is), else base64 under "data64". Who may do
-what is written where that is not everybody everything, sessions where there are any.
+Data is text where it is UTF-8 (all that Kafka writes is), else base64 under "data64". ACLs
+are written where they are not open, sessions where there are any.
 
 What a crash can leave, and what reading makes of it:
 

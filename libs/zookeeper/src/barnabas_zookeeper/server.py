@@ -40,7 +40,7 @@ JOURNAL_BYTES_LEAST: Final = 4 << 20
 """Below this the journal is not worth a snapshot."""
 
 CONNECT_S: Final = 10.0
-"""How long a connection may take to say who it is."""
+"""How long a connection may take to send its ConnectRequest."""
 
 _log = logging.getLogger(__name__)
 
@@ -136,7 +136,7 @@ class Server:
         self._wake.set()
 
     def close(self) -> None:
-        """Hang up on everybody, and let go of the directory; sessions wait for the next start."""
+        """Close all connections, and unlock the directory; sessions wait for the next start."""
         if self._listening is not None:
             self._listening.close()
         self.hang_up()

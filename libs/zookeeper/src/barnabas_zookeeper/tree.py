@@ -14,7 +14,7 @@ Rules kept here, all ZooKeeper's:
   its parent. The number never goes back, whatever is deleted.
 * An ephemeral znode belongs to a session and has no children; it goes when the session is closed.
 * Sessions are opened and closed by transactions like any other, so that they outlive the process
-  that grants them. The tree knows who they are; whether one has expired it cannot know.
+  that grants them. The tree has them by id; whether one has expired it cannot know.
 * Each znode has an ACL. The tree stores it and checks nothing (`access`).
 * Watches are one-shot and belong to the connections of clients. The tree only reports, for each
   transaction, the events that would fire them.
@@ -51,7 +51,7 @@ class Acl:
 
 
 OPEN = (Acl(ALL_PERMISSIONS, "world", "anyone"),)
-"""Anybody may do anything: ZooKeeper's OPEN_ACL_UNSAFE."""
+"""Open to all clients: ZooKeeper's OPEN_ACL_UNSAFE."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,7 +261,7 @@ class Tree:
         return sorted(self._node(path).children)
 
     def acl(self, path: str) -> tuple[tuple[Acl, ...], Stat]:
-        """Who may what with a znode, and its stat; raises NoNodeError."""
+        """The ACL of a znode, and its stat; raises NoNodeError."""
         node = self._node(path)
         return node.acl, self._stat(node)
 

@@ -103,7 +103,7 @@ class Reader:
         return [item() for _ in range(count)]
 
     def read_acl(self) -> Acl:
-        """Who may do what."""
+        """One entry of an ACL."""
         return Acl(self.read_int(), self.read_string(), self.read_string())
 
     def _take(self, count: int) -> bytes:
@@ -176,7 +176,7 @@ def number(value: int) -> bytes:
 
 
 def acl(entries: Iterable[Acl]) -> bytes:
-    """Who may do what."""
+    """An ACL, encoded."""
     written = [
         _INT.pack(each.permissions) + string(each.scheme) + string(each.id) for each in entries
     ]

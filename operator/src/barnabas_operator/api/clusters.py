@@ -246,7 +246,7 @@ PLAIN_LISTENERS: Final = (Listener(name="plain", port=9092),)
 
 
 class Security(StrEnum):
-    """Whether everybody who reaches a cluster's brokers has to prove who they are."""
+    """Whether all clients of a cluster's brokers must authenticate."""
 
     SECURED = "Secured"
     INSECURE = "Insecure"
@@ -540,7 +540,7 @@ class ClusterSpec:
 
     @property
     def secured(self) -> bool:
-        """Whether everybody who reaches the brokers has to prove who they are."""
+        """Whether all clients of the brokers must authenticate."""
         return not self.insecure
 
     def in_mode(self, *, secured: bool) -> ClusterSpec:

@@ -152,8 +152,8 @@ def ensure(record: Record, state: StateDirectory, *, say: Say, deadline: float) 
         started: dict[int, processes.Entry] = {}
         try:
             for member in every:
-                patience_s = max(deadline - time.monotonic(), ABANDON_S)
-                entry = member.ensure(say=say, timeout_s=patience_s)
+                timeout_s = max(deadline - time.monotonic(), ABANDON_S)
+                entry = member.ensure(say=say, timeout_s=timeout_s)
                 if entry is not None:
                     started[member.number] = entry
             modes = _await_service(every, started, deadline)

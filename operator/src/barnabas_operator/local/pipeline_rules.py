@@ -15,7 +15,7 @@ from barnabas_operator.api.reading import Resource
 from barnabas_operator.api.users import KafkaUser
 
 ADMIN: Final = "admin"
-"""The user of a secured cluster for the person at the machine, who may do everything."""
+"""The super user of a secured cluster, for the person at the machine."""
 
 
 def broken_rules(pipeline: KafkaPipeline) -> Iterator[str]:
@@ -63,6 +63,6 @@ def user_of(
 
 
 def admin_among(users: Sequence[Resource[KafkaUser]]) -> str | None:
-    """The name of the KafkaUser who is `admin` to the brokers, or that has the name."""
+    """The name of the KafkaUser that is `admin` to the brokers, or that has the name."""
     found = (each for each in users if ADMIN in (each.meta.name, each.body.spec.username))
     return next((each.meta.name for each in found), None)

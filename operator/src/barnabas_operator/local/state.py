@@ -35,7 +35,7 @@ from barnabas_operator.plan.user_ledger import FORMAT as USERS
 from barnabas_operator.plan.user_ledger import UserLedger
 
 VERSION: Final = 2
-# Of a secured cluster: what knows of none would start its brokers for everybody.
+# Of a secured cluster: a version without security would start its brokers open.
 SECURED_VERSION: Final = 3
 _RECORD: Final = "cluster.json"
 _DAMAGED: Final = "cluster.damaged"

@@ -2,7 +2,7 @@
 
 A replacement has three steps, each of which lasts for the overlap. First both authorities are
 trusted and the old one issues; then the new one issues; then the old one is trusted no longer. At
-no time does anybody show a certificate that the others do not trust yet, or trust no longer.
+no time does a pod or client show a certificate that the others do not trust, yet or any longer.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def plan_authority(
     """The next step. `given` is the user's own authority, `asked` the value of the annotation.
 
     Without `replaces` the authority is the user's, and is kept while what is given cannot be used.
-    `lagging` says who has not taken part in the present step yet, as after an operator that ended
+    `lagging` names what has not taken part in the present step yet, as after an operator that ended
     in the middle of it: then the step begins again. It is asked only when a step has passed.
     `former` are the certificates that are trusted although there is no authority `before`.
     """

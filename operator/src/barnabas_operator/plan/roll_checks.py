@@ -108,7 +108,7 @@ def _replace_next(component: str, snapshot: Snapshot, draft: Draft) -> None:
         return
     held_back = objection(roll, snapshot.requests, token=snapshot.roll_token(), now=now)
     if held_back:
-        # Who annotates a pod has approved its restart, with the template that it has.
+        # To annotate a pod is to approve its restart, with the template that it has.
         current = [pod for pod in pods if pod.revision == seen.update_revision]
         asked = [pod for pod in current if pod.restart == ASKED_FOR]
         if snapshot.requests.paused or not asked:

@@ -283,7 +283,7 @@ class _Pass:
         self._apply(body, self._own(name), "what clients trust")
 
     def _lagging(self, name: str, authority: Authority) -> str:
-        """Who has not what the present step of a replacement is about; empty if all have it.
+        """What lacks the change of the present step of a replacement; empty if all have it.
 
         The step may have been written by an operator that ended before all else was.
         """

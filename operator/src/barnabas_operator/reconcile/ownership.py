@@ -47,7 +47,7 @@ def apply_owned(kube: Kube, body: Document) -> Document:
 def apply_as_read(kube: Kube, body: Document, found: Object | None) -> Document:
     """Create an object, or change one that is still as it was `found` and is ours to change.
 
-    Status 409, and nothing is changed, where anybody created, changed or replaced it meanwhile. An
+    Status 409, and nothing is changed, where it was created, changed or replaced meanwhile. An
     operator that ends in between may leave one without data, see `is_begun`.
     """
     meta = body["metadata"]

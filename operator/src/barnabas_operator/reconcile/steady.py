@@ -30,7 +30,7 @@ from barnabas_operator.reconcile.reconciler import RESYNC_S, SOON_S, Key, reconc
 FULL_PASS_S: Final = 600.0
 
 # Of the time since the last change of an object, until the next check of what is waited for.
-PATIENCE: Final = 0.1
+BACKOFF_FACTOR: Final = 0.1
 
 # The last changes of a cluster's objects, and of those that may be any cluster's.
 Revision = tuple[int, int]
@@ -84,9 +84,9 @@ class SteadyClusters:
             return RESYNC_S
         recorder = _Recorder(context.brokers)
         outcome = reconcile(key, replace(context, brokers=recorder.connect))
-        patience, again_in = self._patience(key, revision), outcome.again_in
+        backoff_s, again_in = self._backoff_s(key, revision), outcome.again_in
         if again_in == SOON_S:
-            again_in = max(again_in, patience)
+            again_in = max(again_in, backoff_s)
         known = all(
             context.index(kind, key.namespace, key.cluster) is not None for kind in (TOPICS, USERS)
         )
@@ -108,13 +108,13 @@ class SteadyClusters:
             )
         return again_in
 
-    def _patience(self, key: Key, revision: Revision | None) -> float:
+    def _backoff_s(self, key: Key, revision: Revision | None) -> float:
         """Seconds until the next pass at the earliest; changes have events."""
         before, since = self._since.get(key, (None, 0.0))
         if revision is None or revision != before:
             since = self._clock()
             self._since[key] = revision, since
-        return min((self._clock() - since) * PATIENCE, RESYNC_S)
+        return min((self._clock() - since) * BACKOFF_FACTOR, RESYNC_S)
 
     def forget(self, gone: Callable[[Key], bool]) -> None:
         """Drop the clusters for which it holds."""

@@ -59,7 +59,7 @@ def prepare_password(
     given = kube.get(SECRETS, meta.namespace, reference.name) if reference else None
     owner = controller(given) if given is not None else None
     if owner is not None and owner["kind"] == CLUSTERS.kind:
-        # Else who may read the user's Secret alone would read keys and tokens of a cluster in it.
+        # Else access to the user's Secret alone would give keys and tokens of a cluster.
         text = f"Secret {SecretView.of(given or {}).name} is of KafkaCluster {owner['name']}"
         return Refusal("InvalidPassword", f"{text}; give another one")
     if given is not None and given.get("type") in TOKENS:

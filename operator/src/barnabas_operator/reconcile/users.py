@@ -63,7 +63,7 @@ class UserSecret:
     versions: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     changed: bool = False
-    # When the certificate expires, of a user who has one.
+    # When the certificate expires, of a user that has one.
     not_after: str = ""
 
 

@@ -370,7 +370,7 @@ def _pod(
             for each in spec.all_listeners
         ]
         + [{"name": "metrics", "containerPort": ADMIN_PORT, "protocol": "TCP"}],
-        # Logs that were not closed are checked first: an hour of patience.
+        # Logs that were not closed are checked first: for up to an hour.
         # Until the admin port is open, which waits for the rack at most. From then on `/live` fails
         # only where log recovery makes no progress, however long it takes.
         "startupProbe": _probe("/live", secured=spec.secured, period_s=2, failures=300),

@@ -1,8 +1,8 @@
-"""Who may open connections to the pods of a secured cluster, where the network checks it.
+"""NetworkPolicies: which pods may open connections to those of a secured cluster.
 
 ZooKeeper is reached by what the operator runs alone; in clusters from before TLS for ZooKeeper its
-traffic is neither encrypted nor authenticated. Kubernetes takes these objects from everybody; it is
-the network plugin that acts on them.
+traffic is neither encrypted nor authenticated. Kubernetes accepts these objects always; it is
+the network plugin that enforces them.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _pods(selector: Mapping[str, str]) -> Peer:
 
 
 def _operator(namespace: str) -> Peer:
-    """The operator's pods, in its namespace alone: anybody may give a pod these labels."""
+    """The operator's pods, in its namespace alone: any user may give a pod these labels."""
     return {
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
         "podSelector": {"matchLabels": {"app.kubernetes.io/name": "barnabas-operator"}},

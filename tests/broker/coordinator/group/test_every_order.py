@@ -55,6 +55,6 @@ def test_the_scheduler_sees_an_answer_that_came_too_soon() -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_members_share_and_remember_right_in_many_runs() -> None:
-    """The same for as many seeds as there is patience for."""
+    """The same for as many seeds as are asked for."""
     for seed in range(SEEDS, SOAK_SEEDS):
         World(seed).play()

@@ -67,6 +67,6 @@ def test_the_scheduler_gets_somewhere(protocol: int) -> None:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_no_transaction_is_torn_in_many_runs(protocol: int) -> None:
-    """The same for as many seeds as there is patience for."""
+    """The same for as many seeds as are asked for."""
     for seed in range(SEEDS, SOAK_SEEDS):
         run(seed, protocol, late_ends=protocol == 2)

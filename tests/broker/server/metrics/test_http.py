@@ -125,7 +125,7 @@ def test_a_blocked_event_loop_fails_the_probe(
     served: Loop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the event loop is stuck the probe fails rather than hangs."""
-    monkeypatch.setattr(admin, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(admin, "TIMEOUT_S", 0.05)
     stuck, go_on = threading.Event(), threading.Event()
 
     def block() -> None:

@@ -26,7 +26,7 @@ def served() -> Iterator[Loop]:
 @pytest.fixture
 def drippers(served: Loop, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[socket.socket]]:
     """Clients that have every place, for as long as they like, and never end their headers."""
-    monkeypatch.setattr(http_thread, "PATIENCE_S", seconds(ANSWER))
+    monkeypatch.setattr(http_thread, "TIMEOUT_S", seconds(ANSWER))
     address = ("127.0.0.1", served.server.server_port)
     dripping = [
         socket.create_connection(address, timeout=seconds(ANSWER))
@@ -62,7 +62,7 @@ def test_a_byte_now_and_then_does_not_put_off_the_deadline(
     served: Loop, drippers: list[socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A request has one deadline, headers and all: who drips is ended while it drips."""
-    monkeypatch.setattr(http_thread, "PATIENCE_S", 1.0)
+    monkeypatch.setattr(http_thread, "TIMEOUT_S", 1.0)
     port = served.server.server_port
     with socket.create_connection(("127.0.0.1", port), timeout=seconds(ANSWER)) as dripping:
 
@@ -87,7 +87,7 @@ def test_live_keeps_its_place_while_the_loop_is_busy(
         stuck.set()
         go_on.wait(seconds(ANSWER))
 
-    monkeypatch.setattr(admin, "PATIENCE_S", seconds(ANSWER))
+    monkeypatch.setattr(admin, "TIMEOUT_S", seconds(ANSWER))
     served.loop.call_soon_threadsafe(block)
     assert stuck.wait(seconds(ANSWER))
     address = ("127.0.0.1", served.server.server_port)

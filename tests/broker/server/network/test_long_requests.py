@@ -12,9 +12,9 @@ from barnabas_broker.security.principals import ANONYMOUS
 from barnabas_broker.server.network.long_requests import (
     CLIENTS_MAX,
     DUE_WITHIN_S,
+    ITERATION_LONG_S,
     LONG_REQUEST_S,
     PRESUMED_S,
-    ROUND_LONG_S,
     LongRequests,
     clock_for,
     next_cost,
@@ -79,11 +79,11 @@ def test_a_round_serves_what_it_has_time_for() -> None:
 
     async def story(served: Served) -> None:
         for number in range(4):
-            served.wait(f"long{number}", ROUND_LONG_S)
+            served.wait(f"long{number}", ITERATION_LONG_S)
         assert await served.rounds(1) == ["long0"]
         await served.rounds(8)
         for number in range(8):
-            served.wait(f"short{number}", ROUND_LONG_S / 4)
+            served.wait(f"short{number}", ITERATION_LONG_S / 4)
         assert await served.rounds(1) == [f"short{number}" for number in range(4)]
         await served.rounds(8)
         assert not served.requests
@@ -96,9 +96,9 @@ def test_addresses_share_the_loop_alike() -> None:
 
     async def story(served: Served) -> None:
         for number in range(50):
-            served.wait(f"a{number}", ROUND_LONG_S, address="a")
-        served.wait("b0", ROUND_LONG_S, address="b")
-        served.wait("b1", ROUND_LONG_S, address="b")
+            served.wait(f"a{number}", ITERATION_LONG_S, address="a")
+        served.wait("b0", ITERATION_LONG_S, address="b")
+        served.wait("b1", ITERATION_LONG_S, address="b")
         first = await served.rounds(6)
         assert {"b0", "b1"} <= set(first)
 
@@ -112,9 +112,9 @@ def test_a_shorter_one_goes_first_for_a_while() -> None:
         served.wait("commit", 0.0003)
         served.wait("fetch", 0.00025)
         assert await served.rounds(3) == ["fetch", "commit"]
-        served.wait("vast", 10.0, took=ROUND_LONG_S)
+        served.wait("vast", 10.0, took=ITERATION_LONG_S)
         for number in range(8):
-            served.wait(f"short{number}", ROUND_LONG_S)
+            served.wait(f"short{number}", ITERATION_LONG_S)
             served.now += DUE_WITHIN_S / 4
             await served.rounds(1)
         assert "vast" in served.names[:7]
@@ -130,7 +130,7 @@ def test_service_times_of_clients_are_bounded(addresses: int) -> None:
     async def story(served: Served) -> None:
         for number in range(3 * CLIENTS_MAX):
             while len(served.requests) < 3:
-                served.wait("x", ROUND_LONG_S, address=str((number * 7) % addresses))
+                served.wait("x", ITERATION_LONG_S, address=str((number * 7) % addresses))
             await served.rounds(1)
             assert len(served.requests._ends) <= CLIENTS_MAX
         await served.rounds(5)
@@ -151,8 +151,8 @@ def test_one_that_raises_keeps_no_other_from_its_turn() -> None:
         def broken() -> None:
             raise ValueError("broken")
 
-        served.requests.join(broken, ANONYMOUS, "a", ROUND_LONG_S)
-        served.wait("next", ROUND_LONG_S)
+        served.requests.join(broken, ANONYMOUS, "a", ITERATION_LONG_S)
+        served.wait("next", ITERATION_LONG_S)
         with contextlib.suppress(ValueError):
             assert await served.rounds(3) == ["next"]
         assert [type(each["exception"]) for each in raised] == [ValueError]

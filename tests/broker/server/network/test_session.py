@@ -165,14 +165,14 @@ def test_requests_that_came_together_are_served_in_turns(
 ) -> None:
     """With turns of no time one request is a turn, and whatever else the loop has comes between."""
     begun = 0
-    original = Session._begin_turn
+    original = Session._begin_time_slice
 
     def begin(self: Session) -> None:
         nonlocal begun
         begun += 1
         original(self)
 
-    monkeypatch.setattr(session, "TURN_S", 0.0)
+    monkeypatch.setattr(session, "TIME_SLICE_S", 0.0)
     monkeypatch.setattr(Session, "_begin_turn", begin)
     wire.socket.sendall(b"".join(wire.frame(VERSIONS, 3) for _ in range(50)))
     for _ in range(50):
@@ -184,7 +184,7 @@ def test_a_partial_request_is_served_once_complete(
     wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between turns what is left stays where it is; behind the last it waits for more."""
-    monkeypatch.setattr(session, "TURN_S", 0.0)
+    monkeypatch.setattr(session, "TIME_SLICE_S", 0.0)
     frames = b"".join(wire.frame(VERSIONS, 3) for _ in range(20))
     cut = len(frames) - 10
     for part, answers in ((frames[:cut], 19), (frames[cut:] + frames, 21)):

@@ -1,4 +1,4 @@
-"""Long work in turns with everybody else's."""
+"""Long work in time slices between other work."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 
 from barnabas_broker.server.process.cooperative_scheduler import (
-    TURN_S,
-    Line,
-    Round,
-    Turns,
+    TIME_SLICE_S,
+    CooperativeScheduler,
+    IterationBudget,
+    RunQueue,
     Unfinished,
     Work,
     each,
@@ -17,13 +17,13 @@ from barnabas_broker.server.process.cooperative_scheduler import (
 
 
 class Clock:
-    """Every look at it finds that a turn has passed."""
+    """Every reading finds that a time slice has passed."""
 
     def __init__(self) -> None:
         self.now = 0.0
 
     def __call__(self) -> float:
-        self.now += 2 * TURN_S
+        self.now += 2 * TIME_SLICE_S
         return self.now
 
 
@@ -37,22 +37,22 @@ def counting(name: str, to: int, seen: list[str]) -> Work[str]:
 
 def test_short_work_is_done_at_once() -> None:
     """Without a loop, even."""
-    assert Turns(clock=lambda: 0.0).begin(each([1, 2, 3], str)) == ["1", "2", "3"]
+    assert CooperativeScheduler(clock=lambda: 0.0).begin(each([1, 2, 3], str)) == ["1", "2", "3"]
 
 
 def test_an_error_of_a_short_task_is_raised() -> None:
-    """By whoever began it."""
+    """To the caller that began it."""
     with pytest.raises(ZeroDivisionError):
-        Turns(clock=lambda: 0.0).begin(each([0], lambda number: 1 // number))
+        CooperativeScheduler(clock=lambda: 0.0).begin(each([0], lambda number: 1 // number))
 
 
-def test_long_works_take_turns_with_each_other_and_with_the_loop() -> None:
-    """Nobody waits for the end of another's work."""
+def test_long_works_share_the_loop_in_time_slices() -> None:
+    """With each other and with all else; none waits for the end of another."""
 
     async def story() -> list[str]:
-        turns, seen = Turns(clock=Clock()), list[str]()
+        scheduler, seen = CooperativeScheduler(clock=Clock()), list[str]()
         loop = asyncio.get_running_loop()
-        works = [turns.begin(counting(name, 5, seen)) for name in "ab"]
+        works = [scheduler.begin(counting(name, 5, seen)) for name in "ab"]
 
         def other() -> None:
             seen.append("-")
@@ -83,7 +83,7 @@ def test_a_long_task_is_notified_after_yielding() -> None:
         return first + (yield from part(2))
 
     async def story(clock: Callable[[], float]) -> list[bool]:
-        told = Turns(clock=clock).begin(whole())
+        told = CooperativeScheduler(clock=clock).begin(whole())
         return await told.future if isinstance(told, Unfinished) else told
 
     assert asyncio.run(story(lambda: 0.0)) == [False] * 4
@@ -91,12 +91,12 @@ def test_a_long_task_is_notified_after_yielding() -> None:
 
 
 def test_an_error_of_a_long_task_is_set_on_its_future() -> None:
-    """And the next in line goes on."""
+    """And the next in the queue goes on."""
 
     async def story() -> None:
-        turns = Turns(clock=Clock())
-        wrong = turns.begin(each([1, 1, 1, 0], lambda number: 1 // number))
-        right = turns.begin(each([1, 1, 1, 1], lambda number: 1 // number))
+        scheduler = CooperativeScheduler(clock=Clock())
+        wrong = scheduler.begin(each([1, 1, 1, 0], lambda number: 1 // number))
+        right = scheduler.begin(each([1, 1, 1, 1], lambda number: 1 // number))
         assert isinstance(wrong, Unfinished)
         assert isinstance(right, Unfinished)
         with pytest.raises(ZeroDivisionError):
@@ -110,9 +110,9 @@ def test_the_task_of_a_closed_connection_is_dropped() -> None:
     """Its client has gone."""
 
     async def story() -> list[str]:
-        turns, seen = Turns(clock=Clock()), list[str]()
-        left = turns.begin(counting("left", 100, seen))
-        stays = turns.begin(counting("stays", 4, seen))
+        scheduler, seen = CooperativeScheduler(clock=Clock()), list[str]()
+        left = scheduler.begin(counting("left", 100, seen))
+        stays = scheduler.begin(counting("stays", 4, seen))
         assert isinstance(left, Unfinished)
         assert isinstance(stays, Unfinished)
         left.future.cancel()
@@ -122,20 +122,20 @@ def test_the_task_of_a_closed_connection_is_dropped() -> None:
     assert asyncio.run(story()).count("left") == 1
 
 
-def test_each_round_of_the_loop_serves_one_of_a_line() -> None:
-    """However many stand in it, and though each joins again at once."""
+def test_each_iteration_of_the_loop_runs_one_of_a_run_queue() -> None:
+    """However many wait in it, and though each joins again at once."""
 
     async def story() -> list[str]:
-        line, seen, done = Line(), list[str](), asyncio.Event()
+        queue, seen, done = RunQueue(), list[str](), asyncio.Event()
         loop = asyncio.get_running_loop()
 
         def join(name: str) -> None:
             def turn() -> None:
                 seen.append(name)
                 if seen.count(name) < 3:
-                    line.join(turn)
+                    queue.join(turn)
 
-            line.join(turn)
+            queue.join(turn)
 
         def other() -> None:
             seen.append("-")
@@ -153,18 +153,18 @@ def test_each_round_of_the_loop_serves_one_of_a_line() -> None:
     assert "".join(asyncio.run(story())) == "a-b-c-a-b-c-a-b-c--"
 
 
-def test_every_round_of_the_loop_has_its_budget() -> None:
-    """What is spent is the round's in which it was spent; what is over it is not owed later."""
+def test_every_iteration_of_the_loop_has_its_budget() -> None:
+    """What is spent counts in its iteration alone; what is over it is not owed later."""
 
     async def story() -> None:
-        rounds = Round(2)
-        assert not rounds.is_over
+        budget = IterationBudget(2)
+        assert not budget.is_over
         for _ in range(2):
-            rounds.spend(1)
-            assert not rounds.is_over
-            rounds.spend(5)
-            assert rounds.is_over
+            budget.spend(1)
+            assert not budget.is_over
+            budget.spend(5)
+            assert budget.is_over
             await asyncio.sleep(0)
-            assert not rounds.is_over
+            assert not budget.is_over
 
     asyncio.run(story())

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from barnabas_broker.server.process.loop_progress import PATIENCE_MIN_S, LoopProgress
+from barnabas_broker.server.process.loop_progress import TIMEOUT_MIN_S, LoopProgress
 
 
 def test_a_loop_that_does_not_turn_is_hung() -> None:
@@ -11,11 +11,11 @@ def test_a_loop_that_does_not_turn_is_hung() -> None:
 
     async def scenario() -> list[bool]:
         seen = []
-        progress = LoopProgress(PATIENCE_MIN_S + 5, clock_s=lambda: now[0])
+        progress = LoopProgress(TIMEOUT_MIN_S + 5, clock_s=lambda: now[0])
         now[0] += 1000
         seen.append(progress.hung())
         progress.start()
-        now[0] += PATIENCE_MIN_S + 5
+        now[0] += TIMEOUT_MIN_S + 5
         seen.append(progress.hung())
         now[0] += 1
         seen.append(progress.hung())
@@ -36,7 +36,7 @@ def test_a_short_session_is_no_reason_for_haste() -> None:
     async def scenario() -> bool:
         progress = LoopProgress(1, clock_s=lambda: now[0])
         progress.start()
-        now[0] += PATIENCE_MIN_S
+        now[0] += TIMEOUT_MIN_S
         hung = progress.hung()
         progress.stop()
         return hung

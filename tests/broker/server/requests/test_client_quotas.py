@@ -17,7 +17,7 @@ from barnabas_broker.log.validator import TooMuchAtOnce, validate_produce
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.server.node.broker_server import BrokerServer
 from barnabas_broker.server.process import cooperative_scheduler
-from barnabas_broker.server.process.cooperative_scheduler import Turns
+from barnabas_broker.server.process.cooperative_scheduler import CooperativeScheduler
 from barnabas_broker.server.requests import client_quotas, dispatch
 from barnabas_broker.server.requests.client_quotas import ClientQuotas
 from barnabas_broker.server.requests.fast import produce as fast_produce
@@ -385,16 +385,16 @@ def test_time_beyond_the_first_turn_counts(
         clock[0] += 1000
         return validate_produce(*args, **more)
 
-    def turn(self: Turns, *args: Any) -> None:
+    def turn(self: CooperativeScheduler, *args: Any) -> None:
         clock[0] += 50_000  # What others do meanwhile.
         go_on(self, *args)
 
-    go_on = Turns._go_on
+    go_on = CooperativeScheduler._resume
     monkeypatch.setattr(ClientQuotas, "requested", spy)
-    monkeypatch.setattr(Turns, "_go_on", turn)
+    monkeypatch.setattr(CooperativeScheduler, "_resume", turn)
     for module in (client_quotas, dispatch):
         monkeypatch.setattr(module, "perf_counter_ns", lambda: clock[0])
-    monkeypatch.setattr(cooperative_scheduler, "TURN_S", 0.0)
+    monkeypatch.setattr(cooperative_scheduler, "TIME_SLICE_S", 0.0)
     if served == "in a thread":
         monkeypatch.setattr(fast_produce, "PACKED_BYTES_MAX", 0)
         monkeypatch.setattr(produce, "validate_produce", validate)

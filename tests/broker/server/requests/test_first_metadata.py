@@ -67,7 +67,7 @@ def test_an_error_of_the_answer_reaches_the_client() -> None:
 
 def test_without_a_controller_the_client_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer without any broker makes some admin clients hang."""
-    monkeypatch.setattr(first_metadata, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(first_metadata, "TIMEOUT_S", 0.0)
 
     async def story() -> None:
         received = asyncio.get_running_loop().create_future()

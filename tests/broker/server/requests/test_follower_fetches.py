@@ -279,7 +279,7 @@ def test_a_fetch_that_was_read_in_turns_is_hurried(
     wire: Wire, parked: Callable[[], FetchResponse], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As every follower's fetch of many partitions is."""
-    monkeypatch.setattr(cooperative_scheduler, "TURN_S", -1)
+    monkeypatch.setattr(cooperative_scheduler, "TIME_SLICE_S", -1)
     wire.send(fetch(0, wait_ms=10_000_000), 12)
     assert parked().responses[0].partitions[0].error_code == ErrorCode.NONE
 

@@ -8,7 +8,7 @@ import pytest
 
 from barnabas_broker.server.node.broker_server import BrokerServer
 from barnabas_broker.server.process import cooperative_scheduler
-from barnabas_broker.server.process.cooperative_scheduler import Turns
+from barnabas_broker.server.process.cooperative_scheduler import CooperativeScheduler
 from barnabas_broker.server.requests import dispatch
 from barnabas_broker.server.requests.handlers import metadata
 from barnabas_kafka.errors import ErrorCode
@@ -255,15 +255,15 @@ def test_others_have_their_turn_after_each_thing(
     if isinstance(request, OffsetFetchRequest):
         find(wire, "group")  # Only who coordinates a group says something of each topic.
     taken = 0
-    original = Turns._turn
+    original = CooperativeScheduler._run_time_slice
 
-    def count(self: Turns, *args: Any, **more: Any) -> None:
+    def count(self: CooperativeScheduler, *args: Any, **more: Any) -> None:
         nonlocal taken
         taken += 1
         original(self, *args, **more)
 
-    monkeypatch.setattr(cooperative_scheduler, "TURN_S", 0.0)
-    monkeypatch.setattr(Turns, "_turn", count)
+    monkeypatch.setattr(cooperative_scheduler, "TIME_SLICE_S", 0.0)
+    monkeypatch.setattr(CooperativeScheduler, "_run_time_slice", count)
     assert len(answered(wire.ask(request, version))) == 300
     assert taken >= 300
 

@@ -55,7 +55,7 @@ async def _answered(count: int) -> tuple[list[int], list[object]]:
 @pytest.mark.parametrize("turn_s", [0.0, 60.0])
 def test_answers_leave_in_order_in_turns(turn_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long a turn is; one that breaks keeps no other from leaving."""
-    monkeypatch.setattr(pending_responses, "TURN_S", turn_s)
+    monkeypatch.setattr(pending_responses, "TIME_SLICE_S", turn_s)
     answered, complaints = asyncio.run(_answered(5))
     assert answered == [0, 2, 3, 4]
     assert [type(complaint) for complaint in complaints] == [ZeroDivisionError]

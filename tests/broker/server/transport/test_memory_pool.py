@@ -174,7 +174,7 @@ def test_the_time_of_a_sender_begins_when_it_is_its_turn() -> None:
     assert list(memory.overdue(1001.0 + GRACE_S)) == [sender]
 
 
-def test_patience_is_short_while_others_wait_for_memory() -> None:
+def test_the_timeout_is_short_while_others_wait_for_memory() -> None:
     """Slow senders and those that hold much without sending go; who waits for memory stays."""
     memory = MemoryPool(BufferPool(), budget=4 * MIB)
     slow, parked, steady, lane, waiting = started(memory, 5)

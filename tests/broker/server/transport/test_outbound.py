@@ -127,7 +127,7 @@ def test_a_peer_that_takes_everything_has_turns_like_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After so many bytes the loop goes on with others, though the socket would take more."""
-    monkeypatch.setattr(outbound_module, "TURN_BYTES", SENDFILE_BYTES_MIN)
+    monkeypatch.setattr(outbound_module, "TIME_SLICE_BYTES", SENDFILE_BYTES_MIN)
     size = SENDFILE_BYTES_MIN
     file, content = file_of(tmp_path / "segment", 3 * size)
 
@@ -149,7 +149,7 @@ def test_peers_that_can_take_more_at_once_share_a_turn(
 ) -> None:
     """Others wait no longer for several that read fast than for one."""
     turn = 2 * SENDFILE_BYTES_MIN
-    monkeypatch.setattr(outbound_module, "TURN_BYTES", turn)
+    monkeypatch.setattr(outbound_module, "TIME_SLICE_BYTES", turn)
     size = 2_000_000
     file, content = file_of(tmp_path / "segment", size)
     counts: list[tuple[int, int]] = []
@@ -216,7 +216,7 @@ def test_each_window_is_asked_for_once_and_before_it_is_needed(
 ) -> None:
     """The kernel is given a window at least, so that only the socket or the end cuts a send."""
     monkeypatch.setattr(outbound_module, "KNOWN_S", 1e9)
-    monkeypatch.setattr(outbound_module, "TURN_BYTES", 1 << 30)
+    monkeypatch.setattr(outbound_module, "TIME_SLICE_BYTES", 1 << 30)
     size, window = 5_000_000, cold_reads.WINDOW_BYTES
     offered = []
     real = os.sendfile

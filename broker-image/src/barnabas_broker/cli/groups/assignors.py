@@ -1,8 +1,8 @@
-"""Who would read what: the assignors of Kafka's consumers, without any consumer.
+"""The assignors of Kafka's consumers, run without any consumer.
 
 `range` and `roundrobin` give what the Java classes give, partition by partition. `sticky`,
 `cooperative-sticky` and `uniform` promise two things: no member has two partitions more than
-another who could take one, and few move: as few as that allows where all want the same topics.
+another that could take one, and few move: as few as that allows where all want the same topics.
 Which of several equally good partitions moves is each implementation's own choice.
 """
 

@@ -57,7 +57,7 @@ def several(name: str, text: str) -> Option:
     show_default=True,
     help="How names are compared; any and match are for --list and --remove.",
 )
-@several("--allow-principal", "Who is allowed, as User:name; User:* is everybody.")
+@several("--allow-principal", "Who is allowed, as User:name; User:* is every user.")
 @several("--deny-principal", "Who is denied; that wins over what is allowed.")
 @several("--allow-host", "From where the allowed principals; any host by default.")
 @several("--deny-host", "From where the denied principals; any host by default.")

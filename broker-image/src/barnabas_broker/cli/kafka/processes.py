@@ -43,7 +43,7 @@ def register(kind: str, pid: int, name: str) -> Path | None:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         file.write_text(json.dumps({"pid": pid, "began": _began(pid), "name": name}))
     except OSError:
-        return None  # There the stop script has no use either: who runs the container stops it.
+        return None  # There the stop script has no use either: the container is stopped.
     return file
 
 

@@ -135,7 +135,7 @@ def execute(
     click.echo(f"Moving {len(wanted)} partitions.", err=True)
     if waits:
         wait(connection, there, wanted)
-        _verify(connection, wanted, output, preserve=False, patience_s=connection.timeout_s)
+        _verify(connection, wanted, output, preserve=False, timeout_s=connection.timeout_s)
     elif output == "json":
         print_json(_named(wanted))
 
@@ -233,10 +233,10 @@ def _verify(
     output: str,
     *,
     preserve: bool,
-    patience_s: float = 0,
+    timeout_s: float = 0,
 ) -> None:
     """Show and tidy; for so long a broker may be late to learn that moves have ended."""
-    give_up_at = time.monotonic() + patience_s
+    give_up_at = time.monotonic() + timeout_s
     pause = threading.Event()
     while True:
         there = current_assignment(connection)

@@ -32,7 +32,7 @@ class Led(NamedTuple):
 
 
 def lead(topics: Mapping[str, StoredTopic], leading: ElectionContext) -> Transition[Led]:
-    """Have topics led as far as anybody can lead them, each by itself."""
+    """Elect leaders for topics, as far as any replica can lead, each topic by itself."""
     existing = yield from read_existing(
         [path for topic in topics.values() for path in in_question(topic)]
     )

@@ -273,8 +273,8 @@ class Group:
         return max(votes, key=lambda name: votes[name]) if votes else None
 
     def _common_protocols(self) -> frozenset[str]:
-        everybody = len(self.members)
-        return frozenset(name for name, count in self._supporters.items() if count == everybody)
+        member_count = len(self.members)
+        return frozenset(name for name, count in self._supporters.items() if count == member_count)
 
     # --- subscriptions
 

@@ -1,4 +1,4 @@
-"""The course of a rebalance: calling members together, and what follows when they are.
+"""The steps of a rebalance: members join again, and what follows when all have.
 
 As in Kafka's GroupCoordinator (`prepareRebalance`, `DelayedJoin`, `DelayedSync`):
 
@@ -105,7 +105,7 @@ class Rebalancer:
         assert member.syncing is None, violated("a leaving member has been answered")
         self.timers.cancel(TimerKey(Wait.SESSION, group.id, member.id))
 
-    # --- the course of it
+    # --- steps
 
     def begin(self, group: Group, result: CoordinatorResult) -> None:
         """Call the members together, unless that goes on already."""

@@ -14,9 +14,9 @@ from barnabas_kafka.ids import TopicPartition
 log = logging.getLogger(__name__)
 
 AT_ONCE = 50
-"""Markers that are written before others have their turn: a few milliseconds."""
+"""Markers that are written before the event loop goes on: a few milliseconds."""
 
-PATIENCE_MS = 30_000
+TIMEOUT_MS = 30_000
 """How long markers may take to count before it is logged and they are written again."""
 
 PAUSE_FIRST_S = 0.1
@@ -82,7 +82,7 @@ class Ending:
         parts: list[asyncio.Future[Any]] = []
         if uncounted:
             counting = DelayedProduce(
-                self._loop, uncounted, acks=ALL_IN_SYNC, timeout_ms=PATIENCE_MS, response=None
+                self._loop, uncounted, acks=ALL_IN_SYNC, timeout_ms=TIMEOUT_MS, response=None
             )
             parts.append(counting.future)
         if self._elsewhere is not None:

@@ -1,7 +1,7 @@
 """Which batches of transactions a cleaning may drop, decided in the order of the log.
 
 Records of an aborted transaction go at once. A marker goes when no record of its transaction is
-left: it first gets a delete horizon, so that readers who are inside the transaction still meet it.
+left: it first gets a delete horizon, so that consumers inside the transaction still read it.
 Source of the rules: Apache Kafka's CleanedTransactionMetadata.
 """
 

@@ -14,7 +14,8 @@ def trim() -> None:
     """Give back every page within the heap that holds nothing; does nothing but with glibc.
 
     To be called in a thread: it takes some tenths of a millisecond for a megabyte that goes back,
-    and runs without the interpreter's lock. Who allocates meanwhile may have to wait for it.
+    and runs without the interpreter's lock. Threads that allocate meanwhile may have to wait for
+    it.
     """
     malloc_trim = _malloc_trim()
     if malloc_trim is not None:

@@ -70,7 +70,7 @@ class LogMover:
         self._clock_ms = clock_ms
         self._meter = meter
         self._throttle = Throttle()
-        self._turns = asyncio.Semaphore(threads)
+        self._slots = asyncio.Semaphore(threads)
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="mover")
         self._tasks: dict[ReplicaMove, asyncio.Task[None]] = {}
         self._ends: dict[ReplicaMove, str] = {}
@@ -160,7 +160,7 @@ class LogMover:
         # What a move that was ended leaves has the names that this one will need.
         await asyncio.gather(*before)
         try:
-            async with self._turns:
+            async with self._slots:
                 await self._copy(move)
                 await self._take_over(move)
             return

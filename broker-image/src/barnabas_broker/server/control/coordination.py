@@ -1,8 +1,8 @@
 """Where a broker's coordination data is, and which broker it is in it.
 
 With `zookeeper.connect` it is an ensemble that others may read and write, without it a file that
-belongs to this broker. kazoo, and what reads who the broker is to an ensemble, are imported only in
-the first case: a tenth of a second and a few megabytes that an embedded broker does without.
+belongs to this broker. kazoo, and what reads the broker's ZooKeeper credentials, are imported only
+in the first case: a tenth of a second and a few megabytes that an embedded broker does without.
 """
 
 import os

@@ -74,7 +74,7 @@ class SecurityState:
 
     @property
     def authorizer(self) -> Authorizer:
-        """Who may do what."""
+        """Decides on the operations of principals; allows all without `authorizer.class.name`."""
         return AllowAll() if self.acls is None else self.acls.authorizer
 
     def log_left_out(self) -> None:

@@ -48,7 +48,7 @@ def credentials(settings: BrokerSettings, environment: Mapping[str, str]) -> Cre
     """What the broker shows to ZooKeeper. Reads files.
 
     Raises StartupError, in one line, for files that cannot be used, for what is not offered, and,
-    as Kafka does, where znodes are to be the broker's own and nothing says who it is.
+    as Kafka does, for `zookeeper.set.acl` without an identity of the broker.
     """
     login = _login(settings, environment)
     digest = settings[keys.BARNABAS_ZOOKEEPER_DIGEST]

@@ -20,7 +20,7 @@ from barnabas_broker.server.metrics.http_thread import Answer, HttpThread, Quest
 
 log = logging.getLogger(__name__)
 
-PATIENCE_S: Final = 5
+TIMEOUT_S: Final = 5
 """How long the broker's event loop may take to answer."""
 
 JSON: Final = "application/json"
@@ -78,7 +78,7 @@ class AdminServer(HttpThread):
     # Called in the thread.
 
     async def _admit(self, question: Question) -> Answer:
-        """Answer those that may ask, and to anybody whether the broker is live and ready."""
+        """Answer authorised clients, and all others only whether the broker is live and ready."""
         if self._access.allows(question.authorization, certified=question.certified):
             return await self._answer_to(question.path, question.accept)
         if question.path in OPEN:
@@ -113,7 +113,7 @@ class AdminServer(HttpThread):
                         )
                         return Answer(HTTPStatus.NOT_FOUND, f"there is {known}\n".encode())
         except TimeoutError:
-            text = f"the event loop has not answered for {PATIENCE_S} s\n"
+            text = f"the event loop has not answered for {TIMEOUT_S} s\n"
             return Answer(HTTPStatus.SERVICE_UNAVAILABLE, text.encode())
 
     async def _live(self) -> Answer:
@@ -125,7 +125,7 @@ class AdminServer(HttpThread):
 
     async def _metrics(self, accept: str) -> Answer:
         collecting = asyncio.run_coroutine_threadsafe(self._collect(), self._broker_loop)
-        found = await asyncio.wait_for(asyncio.wrap_future(collecting), PATIENCE_S)
+        found = await asyncio.wait_for(asyncio.wrap_future(collecting), TIMEOUT_S)
         encode, content_type = choose_encoder(accept)
 
         def encoded() -> bytes:
@@ -158,7 +158,7 @@ class AdminServer(HttpThread):
                 found.set_exception(error)
 
         self._broker_loop.call_soon_threadsafe(work)
-        return await asyncio.wait_for(asyncio.wrap_future(found), PATIENCE_S)
+        return await asyncio.wait_for(asyncio.wrap_future(found), TIMEOUT_S)
 
 
 class _Found(CollectorRegistry):

@@ -29,7 +29,7 @@ PLACES: Final = 64
 URGENT_PLACES: Final = 16
 """Extra connections for urgent paths; further ones share the other places."""
 
-PATIENCE_S: Final = 5.0
+TIMEOUT_S: Final = 5.0
 """How long a client may take to ask, and then to take the answer."""
 
 HEAD_BYTES_MAX: Final = 16 << 10
@@ -162,7 +162,7 @@ class HttpThread:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             if (context := self._tls()) is not None:
                 # Here and not by the server: a handshake has a place, too. Nothing has been read
                 # yet, for this task began before its connection was served.
@@ -176,7 +176,7 @@ class HttpThread:
         else:
             answer = asked
         has_body = not isinstance(asked, Question) or asked.method != "HEAD"
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             writer.write(_encoded(answer, has_body=has_body))
             writer.close()
             await writer.wait_closed()

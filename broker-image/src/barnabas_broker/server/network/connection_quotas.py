@@ -1,4 +1,4 @@
-"""Who may connect: counts connections and says whether one more may come in, and when.
+"""Kafka's `ConnectionQuotas`: counts connections and decides whether, and when, to accept one more.
 
 As in Apache's broker, a full broker or listener and a rate that is exceeded make newcomers wait in
 the operating system's queue, while an address with too many connections is refused at once. The

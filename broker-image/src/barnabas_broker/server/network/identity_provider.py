@@ -155,7 +155,7 @@ class _Deadline:
             self._over = True
             if self._socket is not None:
                 with suppress(OSError):
-                    # Not `SSLSocket.shutdown`, which takes its TLS away from who reads by it.
+                    # Not `SSLSocket.shutdown`, which takes the TLS away under a thread that reads.
                     socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
 

@@ -5,7 +5,8 @@ has, every token is refused, and the broker serves all others: an identity provi
 must not keep a cluster from starting (Kafka's broker does not start then).
 
 A token whose key is not known makes the keys be fetched again at once, so that a provider may sign
-with a new key without waiting; at most once in MISSING_KEY_INTERVAL_S, for anybody can invent keys.
+with a new key without waiting; at most once in MISSING_KEY_INTERVAL_S, for any client can invent
+keys.
 """
 
 import asyncio

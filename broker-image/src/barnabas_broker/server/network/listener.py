@@ -97,7 +97,7 @@ class Listener:
         settings: BrokerSettings,
         broker: "Callable[[], BrokerServices]",
     ) -> "Listener":
-        """Take the address, without accepting anybody yet; raises StartupError.
+        """Bind and listen, without accepting connections yet; raises StartupError.
 
         `broker` gives settings and users as they are when a client comes.
         """

@@ -69,7 +69,7 @@ class NetworkReceive:
                 needed += size
         buffer = self._memory.take(self, len(rest), frame_bytes=needed, now=now)
         if needed > LARGE_REQUEST_BYTES and self._memory.is_shared:
-            self._shared.round_bytes.spend(len(rest))
+            self._shared.iteration_bytes.spend(len(rest))
         buffer[: len(rest)] = rest
         self.buffer: Buffer = buffer
         self.begun, self.filled, self.needed = 0, len(rest), needed
@@ -82,7 +82,7 @@ class NetworkReceive:
         """
         end = self.needed
         if end > LARGE_REQUEST_BYTES and self._memory.is_shared:
-            over = self._shared.round_bytes.is_over
+            over = self._shared.iteration_bytes.is_over
             end = min(end, self.filled + (UNBUDGETED_BYTES if over else RECEIVED_AT_ONCE))
         return memoryview(self.buffer)[self.filled : end]
 
@@ -114,7 +114,7 @@ class NetworkReceive:
             return
         buffer = self.buffer
         end = position + MOVED_AT_ONCE
-        self._shared.round_bytes.spend(min(end, len(buffer)) - position)
+        self._shared.iteration_bytes.spend(min(end, len(buffer)) - position)
         with memoryview(buffer) as source, memoryview(larger) as target:
             target[position : min(end, len(buffer))] = source[position:end]
         if end < len(buffer):

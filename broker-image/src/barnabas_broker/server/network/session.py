@@ -11,18 +11,18 @@ requests that arrived in one read leave in one send; small ones that can be serv
 States of a session, by two attributes:
 
 reading   `_waiting_for` is None and nothing waits to be sent: frames are served as they arrive.
-waiting   a handler returned a future, the peer reads slower than we send, its turn is over, it is
+waiting   a handler returned a future, the peer reads slower than we send, it is queued, it is
           muted, or there is no memory for the rest of its request: reading is paused and bytes
           already received are kept in `_receive` until that has passed. Behind a parked request
           reading is paused only when something comes, which may hurry that request.
 
-A turn is the time for which one session may keep the event loop to itself when many requests came
-once. Sessions whose turn is over queue in one line, of which each round serves one: a hundred
-floods make others wait no longer than one does. All sessions share memory of unfinished requests
-(`memory_pool`) and of what waits to be sent (`send_buffers`).
+A time slice is how long one session may keep the event loop to itself when many requests came at
+once. Sessions whose time slice is over share a run queue, of which each iteration of the loop
+serves one: a hundred floods make others wait no longer than one does. All sessions share memory of
+unfinished requests (`memory_pool`) and of what waits to be sent (`send_buffers`).
 
-What all sessions may take of one round is limited, too: the bytes of large requests, and the time
-for those that take long (`long_requests`), which then wait in lines of their own.
+What all sessions may take of one iteration is limited, too: the bytes of large requests, and the
+time for those that take long (`long_requests`), which then wait in queues of their own.
 
 A handler that waits must not keep slices of the buffer that its request was decoded from.
 """
@@ -49,7 +49,7 @@ from barnabas_broker.server.network.shared import (
     UNBUDGETED_BYTES,
     Shared,
 )
-from barnabas_broker.server.process.cooperative_scheduler import Line
+from barnabas_broker.server.process.cooperative_scheduler import RunQueue
 from barnabas_broker.server.requests.dispatch import Dispatcher, Reply
 from barnabas_broker.server.requests.handler import UnanswerableError
 from barnabas_broker.server.requests.pending_responses import PendingResponse
@@ -68,8 +68,8 @@ log = logging.getLogger(__name__)
 
 _SIZE: Final = Struct(">i")
 
-TURN_S: Final = 0.0003
-"""How long one session serves requests that came together before others have their turn. A round
+TIME_SLICE_S: Final = 0.0003
+"""How long one session serves requests that came together before it yields to others. An iteration
 of the event loop costs a thirtieth of that."""
 
 APART_REQUESTS: Final = 100
@@ -93,11 +93,11 @@ class Session(asyncio.BufferedProtocol):
         "_muted",
         "_out",
         "_outbound",
+        "_queued",
         "_receive",
         "_shared",
         "_starved",
         "_transport",
-        "_turn_over",
         "_waiting_for",
         "active_at",
         "caller",
@@ -117,8 +117,8 @@ class Session(asyncio.BufferedProtocol):
         self.paused = False
         self._muted: asyncio.TimerHandle | None = None  # Its client is beyond a quota.
         self._starved = False  # It needs more memory for its request than there is.
-        self._turn_over = False  # It has requests to serve, and will be called.
-        self._floods = False  # What was last received at once took several turns to serve.
+        self._queued = False  # It has requests to serve, and will be called.
+        self._floods = False  # What was last received at once took several time slices to serve.
         self._cost = 0.0  # Seconds that its next request is estimated to take.
         self._apart = 0  # So many more requests are served one by one.
         self._out: list[Item] = []
@@ -152,7 +152,7 @@ class Session(asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> memoryview:
         receive = self._receive
         if receive is None:
-            if self._shared.round_bytes.is_over:
+            if self._shared.iteration_bytes.is_over:
                 return self._memory.read_into[:UNBUDGETED_BYTES]
             return self._memory.read_into[: FLOOD_READ_BYTES if self._floods else None]
         return receive.room()
@@ -167,9 +167,9 @@ class Session(asyncio.BufferedProtocol):
                 self._pause()
             elif self._floods:
                 self._floods = False
-                self._keep_for_turn(received, self._shared.line)
+                self._keep_and_queue(received, self._shared.run_queue)
             elif self._cost > LONG_REQUEST_S and self._shared.serving.is_over:
-                self._keep_for_turn(received, None)
+                self._keep_and_queue(received, None)
             elif not self._serve_one(received):
                 self._serve_frames(received)
             return
@@ -182,11 +182,11 @@ class Session(asyncio.BufferedProtocol):
             receive.grow()
 
     def _must_wait(self, receive: NetworkReceive, nbytes: int) -> bool:
-        """Whether a request of which so much has come waits for its turn, in a line then."""
+        """Whether a request of which so much has come has to wait; it is then queued."""
         shared, is_whole = self._shared, receive.filled >= receive.needed
         if receive.needed > LARGE_REQUEST_BYTES and self._memory.is_shared:
-            shared.round_bytes.spend(nbytes)
-            if not (is_whole or shared.round_bytes.is_over):
+            shared.iteration_bytes.spend(nbytes)
+            if not (is_whole or shared.iteration_bytes.is_over):
                 return False
         elif not (is_whole and self._cost > LONG_REQUEST_S and shared.serving.is_over):
             return False
@@ -332,7 +332,7 @@ class Session(asyncio.BufferedProtocol):
     def _serve_frames(self, view: memoryview) -> None:
         """Serve the whole frames in `view` and keep the rest."""
         position, end = 0, len(view)
-        turn_end = monotonic() + TURN_S  # The loop's own time is of milliseconds.
+        time_slice_end = monotonic() + TIME_SLICE_S  # The loop's own time is of milliseconds.
         largest = self._dispatcher.request_bytes_max
         read_size = _SIZE.unpack_from
         while end - position >= SIZE_BYTES and not self._transport.is_closing():
@@ -352,8 +352,8 @@ class Session(asyncio.BufferedProtocol):
             position = self._serve_next(view, position, start + size)
             if position == end or self._is_blocked():
                 break
-            if monotonic() >= turn_end:
-                self._end_turn()
+            if monotonic() >= time_slice_end:
+                self._yield_to_others()
                 break
         self._flush()
         if self._transport.is_closing():
@@ -511,11 +511,11 @@ class Session(asyncio.BufferedProtocol):
             self._out = []
 
     def _is_blocked(self) -> bool:
-        """Whether the next request must wait: for an answer, the peer, its turn or memory."""
+        """Whether the next request must wait: for an answer, the peer, a queue or memory."""
         return (
             self._waiting_for is not None
             or self._outbound.waiting
-            or self._turn_over
+            or self._queued
             or self._muted is not None
             or self._starved
         )
@@ -527,8 +527,8 @@ class Session(asyncio.BufferedProtocol):
     def _reads(self) -> bool:
         """Whether reading goes on behind the request that is waited for.
 
-        A follower's word hurries its fetch. Who waits for the others of its group says nothing
-        until it is answered, and reading would stop and begin again for nothing.
+        A new fetch of a follower hurries the one before. A member that waits for its group's others
+        sends nothing until it is answered, and reading would stop and begin again for nothing.
         """
         if self._receive is not None or self._outbound.waiting or self._muted is not None:
             return False
@@ -546,32 +546,34 @@ class Session(asyncio.BufferedProtocol):
         self._muted = None
         self._resume()
 
-    def _end_turn(self) -> None:
+    def _yield_to_others(self) -> None:
         """Let others be served before the rest of what came together."""
         self._floods = True
-        self._join(self._shared.line)
+        self._join(self._shared.run_queue)
 
-    def _keep_for_turn(self, received: memoryview, line: Line | None) -> None:
-        """Have what came wait for its turn: a round of the loop is one turn, not one of each."""
+    def _keep_and_queue(self, received: memoryview, run_queue: RunQueue | None) -> None:
+        """Queue the session with what it received: an iteration serves one session, not each."""
         self._keep(received)
         receive = self._receive
         if receive is not None and receive.filled >= receive.needed:
-            self._join(line)
+            self._join(run_queue)
             self._pause()
 
-    def _join(self, line: Line | None) -> None:
-        """Wait in a line, or with the long requests."""
-        self._turn_over = True
-        if line is None:
-            self._wait_to_be_served(self._begin_turn)
+    def _join(self, run_queue: RunQueue | None) -> None:
+        """Wait in a run queue, or with the long requests."""
+        self._queued = True
+        if run_queue is None:
+            self._wait_to_be_served(self._begin_time_slice)
         else:
-            line.join(self._begin_turn)
+            run_queue.join(self._begin_time_slice)
 
-    def _wait_to_be_served(self, turn: Callable[[], None]) -> None:
-        self._shared.serving.join(turn, self.caller.principal, self.caller.client_host, self._cost)
+    def _wait_to_be_served(self, callback: Callable[[], None]) -> None:
+        self._shared.serving.join(
+            callback, self.caller.principal, self.caller.client_host, self._cost
+        )
 
-    def _begin_turn(self) -> None:
-        self._turn_over = False
+    def _begin_time_slice(self) -> None:
+        self._queued = False
         self.active_at = self._loop.time()
         self._resume()
 

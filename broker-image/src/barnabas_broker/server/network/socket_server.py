@@ -21,7 +21,7 @@ from barnabas_broker.server.network.network_receive import NetworkReceive
 from barnabas_broker.server.network.response_coalescing import ResponseCoalescer
 from barnabas_broker.server.network.session import Session
 from barnabas_broker.server.network.shared import Shared
-from barnabas_broker.server.process.cooperative_scheduler import Line
+from barnabas_broker.server.process.cooperative_scheduler import RunQueue
 from barnabas_broker.server.requests.broker_services import BrokerServices
 from barnabas_broker.server.requests.dispatch import Dispatcher
 from barnabas_broker.server.transport.buffers import BufferPool
@@ -49,7 +49,7 @@ class SocketServer:
             SendBuffers(),
             self.counters,
             WriteReadiness(),
-            Line(),
+            RunQueue(),
             ResponseCoalescer(),
         )
 

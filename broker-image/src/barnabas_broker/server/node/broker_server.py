@@ -78,7 +78,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-CONTROLLER_PATIENCE_S = 3
+CONTROLLER_STOP_TIMEOUT_S = 3
 """How long a stop lets the controller finish what it was asked for."""
 
 FIRST_METADATA_TIMEOUT_S = 30
@@ -388,7 +388,7 @@ class BrokerServer:
 
     async def _stop_controller(self, controller: ControllerThread) -> None:
         stopping = asyncio.ensure_future(controller.stop())
-        _, late = await asyncio.wait({stopping}, timeout=CONTROLLER_PATIENCE_S)
+        _, late = await asyncio.wait({stopping}, timeout=CONTROLLER_STOP_TIMEOUT_S)
         if late:
             # It waits for an ensemble that is away; without a session it waits no longer.
             await asyncio.to_thread(self._coordination.close)

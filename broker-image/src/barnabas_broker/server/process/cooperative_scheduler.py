@@ -1,9 +1,9 @@
-"""Long work on the event loop, done in turns with all other work.
+"""Cooperative scheduling of long work on the event loop, in time slices.
 
 A handler that iterates over the items of a request is a generator: it yields after each
-one and returns its answer. Most are finished before their first turn is over and never wait. The
-others queue in one line, of which the loop serves one turn at a time, however many there are, so
-that a hundred large requests delay a small one no more than one does.
+one and returns its answer. Most finish within their first time slice and never wait. The others
+share one run queue, of which each iteration of the loop runs one time slice, however many there
+are, so that a hundred large requests delay a small one no more than one does.
 """
 
 import asyncio
@@ -17,8 +17,8 @@ from typing import Any, Final, Generic, TypeVar
 
 from barnabas_broker.invariants import violated
 
-TURN_S: Final = 0.001
-"""How long one piece of work keeps the loop to itself."""
+TIME_SLICE_S: Final = 0.001
+"""How long one piece of work runs before it yields to the loop."""
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -26,7 +26,7 @@ A = TypeVar("A")
 Work = Generator[None, bool | None, T]
 """Yields where it may be interrupted, and returns what it is for.
 
-A yield gives True after others had their turns: what was read before may have changed since.
+A yield gives True after other work has run: what was read before may have changed since.
 """
 
 Working = Callable[[], AbstractContextManager[None]]
@@ -48,31 +48,31 @@ class Unfinished(Generic[T]):
     future: asyncio.Future[T]
 
 
-class Line:
-    """Work that needs more than one turn, on one event loop: each round serves one turn."""
+class RunQueue:
+    """Callbacks of one event loop, of which each iteration runs one."""
 
     def __init__(self) -> None:
         self._waiting: deque[Callable[[], None]] = deque()
 
-    def join(self, turn: Callable[[], None]) -> None:
-        """Have `turn` called when its turn has come."""
+    def join(self, callback: Callable[[], None]) -> None:
+        """Append a callback, which may join again when it is called."""
         if not self._waiting:
             asyncio.get_running_loop().call_soon(self._next)
-        self._waiting.append(turn)
+        self._waiting.append(callback)
 
     def _next(self) -> None:
-        assert self._waiting, violated("a turn is called for each that waits")
-        turn = self._waiting.popleft()
-        if self._waiting:  # Before the turn, which may join again.
+        assert self._waiting, violated("the loop calls once for each that waits")
+        callback = self._waiting.popleft()
+        if self._waiting:  # Before the callback, which may join again.
             asyncio.get_running_loop().call_soon(self._next)
-        turn()
+        callback()
 
 
-class Round:
-    """A budget that every round of one event loop starts with, in any unit.
+class IterationBudget:
+    """A budget that every iteration of one event loop starts with, in any unit.
 
-    A round calls all callbacks that are ready, and receives once from every readable socket: what
-    each of a hundred connections may do in a round at once, all others wait for.
+    An iteration runs all callbacks that are ready, and receives once from every readable socket:
+    what each of a hundred connections may do in one iteration, all others wait for.
     """
 
     __slots__ = ("_budget", "_spent")
@@ -83,11 +83,11 @@ class Round:
 
     @property
     def is_over(self) -> bool:
-        """Whether this round has no more to spend."""
+        """Whether this iteration has no more to spend."""
         return self._spent >= self._budget
 
     def spend(self, amount: float) -> None:
-        """Spend some of this round's budget, or more than there is of it."""
+        """Spend some of this iteration's budget, or more than there is of it."""
         if not self._spent:
             asyncio.get_running_loop().call_soon(self._begin)
         self._spent += amount
@@ -96,46 +96,46 @@ class Round:
         self._spent = 0.0
 
 
-class Turns:
+class CooperativeScheduler:
     """The unfinished work of one event loop."""
 
     def __init__(self, *, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
-        self._line = Line()
+        self._run_queue = RunQueue()
 
     def begin(self, work: Work[T], working: Working = nullcontext) -> T | Unfinished[T]:
-        """Do work for a turn; returns what it comes to where that was enough.
+        """Do work for a time slice; returns what it comes to where that was enough.
 
-        Each turn is done within what `working` gives, which may count its time. What `work` raises
-        is raised, or given to the future. Cancelling the future ends the work.
+        Each time slice is done within what `working` gives, which may count its time. What `work`
+        raises is raised, or set on the future. Cancelling the future ends the work.
         """
         try:
-            self._turn(work, working)
+            self._run_time_slice(work, working)
         except StopIteration as finished:
             answer: T = finished.value
             return answer
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._line.join(partial(self._go_on, work, future, working))
+        self._run_queue.join(partial(self._resume, work, future, working))
         return Unfinished(future)
 
-    def _turn(self, work: Work[Any], working: Working, *, goes_on: bool = False) -> None:
-        """Go on with the work until the turn is over; raises StopIteration at its end."""
+    def _run_time_slice(self, work: Work[Any], working: Working, *, goes_on: bool = False) -> None:
+        """Go on with the work until the time slice is over; raises StopIteration at its end."""
         clock = self._clock
-        end = clock() + TURN_S
+        end = clock() + TIME_SLICE_S
         with working():
             work.send(True if goes_on else None)
             while clock() < end:
                 next(work)
 
-    def _go_on(self, work: Work[Any], future: "asyncio.Future[Any]", working: Working) -> None:
+    def _resume(self, work: Work[Any], future: "asyncio.Future[Any]", working: Working) -> None:
         if future.done():
             work.close()
             return
         try:
-            self._turn(work, working, goes_on=True)
+            self._run_time_slice(work, working, goes_on=True)
         except StopIteration as finished:
             future.set_result(finished.value)
         except Exception as error:  # The waiter of the work reports it, not the loop.
             future.set_exception(error)
         else:
-            self._line.join(partial(self._go_on, work, future, working))
+            self._run_queue.join(partial(self._resume, work, future, working))

@@ -1,7 +1,7 @@
 """Threads that wait for disks: a directory whose disk hangs does not occupy those of another.
 
-The executor of the event loop has a handful of threads for everybody. A sync that hangs there for
-each of some partitions would keep out what has nothing to do with disks, such as what a new
+The executor of the event loop has a handful of threads for all its users. A sync that hangs there
+for each of some partitions would keep out what has nothing to do with disks, such as what a new
 controller has to send.
 """
 

@@ -6,7 +6,7 @@ the session says nothing (`zk.session`), so that it ends and others lead. Apache
 in many threads, and need no such thing.
 
 Only a loop that serves is watched: it may be busy for long at the start and while it stops. What
-counts is the session's timeout, at least `PATIENCE_MIN_S`: a machine that is merely slow turns its
+counts is the session's timeout, at least `TIMEOUT_MIN_S`: a machine that is merely slow turns its
 loops in that time, and one that was halted as a whole turns them as soon as it goes on.
 """
 
@@ -17,7 +17,7 @@ from typing import Final
 
 INTERVAL_S: Final = 1.0
 
-PATIENCE_MIN_S: Final = 10.0
+TIMEOUT_MIN_S: Final = 10.0
 """Several times what a loop on an overloaded machine has been seen to need for a turn."""
 
 
@@ -25,7 +25,7 @@ class LoopProgress:
     """Notes once a second that the loop turns. `hung` is for any thread."""
 
     def __init__(self, timeout_s: float, *, clock_s: Callable[[], float] = time.monotonic) -> None:
-        self._patience_s = max(timeout_s, PATIENCE_MIN_S)
+        self._timeout_s = max(timeout_s, TIMEOUT_MIN_S)
         self._clock_s = clock_s
         #: when the loop turned last; None while it is not watched
         self._turned_s: float | None = None
@@ -45,4 +45,4 @@ class LoopProgress:
     def hung(self) -> bool:
         """Whether the loop is watched, and has not turned for too long."""
         turned_s = self._turned_s
-        return turned_s is not None and self._clock_s() - turned_s > self._patience_s
+        return turned_s is not None and self._clock_s() - turned_s > self._timeout_s

@@ -1,4 +1,4 @@
-"""Work of requests that would keep the event loop from everybody else, done in threads.
+"""Work of requests that would block the event loop, done in threads.
 
 Decompressing tens of megabytes is the case: the codecs release the interpreter lock, so that the
 loop goes on beside them. A request that waits for the thread holds a copy of what it brought, as

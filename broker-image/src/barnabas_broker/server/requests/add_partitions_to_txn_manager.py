@@ -21,7 +21,7 @@ from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.settings import broker as keys
 
-JOIN_PATIENCE_S: Final = 0.1
+JOIN_TIMEOUT_S: Final = 0.1
 """How long to wait for the markers of the transaction before, until the client has to ask again.
 
 As long as Kafka does by default (`add.partitions.to.txn.retry.backoff.max.ms`).
@@ -119,7 +119,7 @@ async def _join(
     begun: Mapping[Producer, ErrorCode | Future[ErrorCode]],
 ) -> Refused:
     clock = get_running_loop().time
-    give_up_at = clock() + JOIN_PATIENCE_S
+    give_up_at = clock() + JOIN_TIMEOUT_S
     refused: dict[TopicPartition, ErrorCode] = {}
     for producer, adding in begun.items():
         code = await _awaited(adding)

@@ -1,8 +1,8 @@
 """The leaders that a refusal names (KIP-951).
 
 A client that asks a broker which does not lead a partition would have to ask for metadata first.
-From version 10 of Produce and 16 of Fetch on the response says who leads the partition, in which
-epoch, and where that broker is reached, as far as this broker knows (`KafkaApis.getCurrentLeader`).
+From version 10 of Produce and 16 of Fetch on the response has the partition's leader, its epoch and
+that broker's endpoint, as far as this broker knows (`KafkaApis.getCurrentLeader`).
 Responses to followers name it, too.
 """
 

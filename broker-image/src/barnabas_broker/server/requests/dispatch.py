@@ -70,7 +70,7 @@ for the disks of a broker that learns all it leads and follows."""
 
 
 def _throttle_nothing(_throttle_ms: int) -> None:
-    """Of who has no connection."""
+    """The throttle of a caller without a connection."""
 
 
 class Authenticator(Protocol):
@@ -85,7 +85,7 @@ class Authenticator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who is at the other end of a connection."""
+    """The client at the other end of a connection."""
 
     listener: str
     client_host: str
@@ -447,7 +447,7 @@ def _abandoned(call: RequestContext, future: "asyncio.Future[Any]") -> None:
 
 
 def _ending(route: Route, call: RequestContext) -> Ending:
-    """What becomes of a response that took turns: it is counted, and encoded in a thread."""
+    """What becomes of a response that took time slices: it is counted, and encoded in a thread."""
     return Ending(partial(settle, route.api, call), partial(_body, call), call.working)
 
 

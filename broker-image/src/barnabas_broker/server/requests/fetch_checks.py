@@ -35,7 +35,7 @@ def readable(
     """The partition to read from; raises KafkaError.
 
     All checks before the log is read: the topic's id where it was asked for by one,
-    authorisation, who serves it, the leader epoch that the client knows, and the log directory.
+    authorisation, leader or follower, the leader epoch of the request, and the log directory.
     """
     broker = call.broker
     if topic_id is not None:

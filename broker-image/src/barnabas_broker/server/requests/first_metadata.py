@@ -14,7 +14,7 @@ from barnabas_broker.cluster.image import NO_CONTROLLER
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode, KafkaError
 
-PATIENCE_S: Final = 10.0
+TIMEOUT_S: Final = 10.0
 """Longest delay of a request; below the clients' default `request.timeout.ms`, 30 s."""
 
 Answer = TypeVar("Answer")
@@ -25,7 +25,7 @@ def after_first_metadata(
 ) -> "Future[Answer] | None":
     """Return a future of `answer()` after the first metadata, None if it has been received.
 
-    After `PATIENCE_S` the future raises KafkaError REQUEST_TIMED_OUT. A response without an error
+    After `TIMEOUT_S` the future raises KafkaError REQUEST_TIMED_OUT. A response without an error
     field is then replaced by the end of the connection: clients go on to another broker, while
     some admin clients never ask again after a response that lists no brokers.
     """
@@ -54,7 +54,7 @@ def after_first_metadata(
         timer.cancel()
         received.remove_done_callback(come)
 
-    timer = loop.call_later(PATIENCE_S, time_out)
+    timer = loop.call_later(TIMEOUT_S, time_out)
     received.add_done_callback(come)
     answered.add_done_callback(gone)
     return answered

@@ -86,7 +86,7 @@ def handle(
     if missing_bytes <= 0 or any(
         it.log.log_end_offset != end or it.state is not state for it, end, state in first.looked_at
     ):
-        return (yield from fetch.again())  # Something came while others had their turns.
+        return (yield from fetch.again())  # Something came while others were served.
     if call.followed:
         return (yield from fetch.again())
     waiting = DelayedFetch(

@@ -1,4 +1,4 @@
-"""Requests that name thousands of things: decoded and encoded in a thread, handled in turns.
+"""Requests that name thousands of things: decoded and encoded in a thread, handled in time slices.
 
 One is in work at a time, because what was decoded is many times what arrived; the others wait as
 the bytes they came in, of which there are only so many (`server.process.offload_pool`), and come in
@@ -12,7 +12,12 @@ from functools import partial
 from types import GeneratorType
 from typing import Any, NamedTuple
 
-from barnabas_broker.server.process.cooperative_scheduler import Turns, Unfinished, Work, Working
+from barnabas_broker.server.process.cooperative_scheduler import (
+    CooperativeScheduler,
+    Unfinished,
+    Work,
+    Working,
+)
 from barnabas_broker.server.process.fair_queue import Flow
 from barnabas_broker.server.process.offload_pool import FairPlace, OffloadPool
 
@@ -20,7 +25,7 @@ from barnabas_broker.server.process.offload_pool import FairPlace, OffloadPool
 class Ending(NamedTuple):
     """What becomes of a response: `settle` on the loop, then `encode`, to the parts of its body.
 
-    Whatever is done for the request before, in turns and in threads, is done within `working`.
+    Whatever is done for the request before, in time slices and threads, is done within `working`.
     """
 
     settle: Callable[[Any], Any]
@@ -29,18 +34,18 @@ class Ending(NamedTuple):
 
 
 class LargeRequests:
-    """What of one broker's requests does not fit into a turn."""
+    """The requests of one broker that do not fit into a time slice."""
 
     def __init__(self, heavy: OffloadPool) -> None:
         self._heavy = heavy
-        self._turns = Turns()
+        self._scheduler = CooperativeScheduler()
         self._place = FairPlace()
 
     def begin(self, work: Work[Any], ending: Ending) -> Any:
         """The answer that work comes to in its first turn, else a future of an encoded one."""
         answer: Any = work
         while isinstance(answer, GeneratorType):
-            answer = self._turns.begin(answer, ending.working)
+            answer = self._scheduler.begin(answer, ending.working)
             if isinstance(answer, Unfinished):
                 return asyncio.ensure_future(self._encoded(answer.future, ending))
         return answer
@@ -102,7 +107,7 @@ class LargeRequests:
     async def _worked_on(self, answer: Any, ending: Ending) -> Any:
         """What is left of an answer when its work is done: the response, or a future of it."""
         while isinstance(answer, GeneratorType):
-            answer = self._turns.begin(answer, ending.working)
+            answer = self._scheduler.begin(answer, ending.working)
             if isinstance(answer, Unfinished):
                 answer = await answer.future
         return answer

@@ -1,8 +1,8 @@
-"""Requests of the short ways that wait for their answers, and how these leave.
+"""Requests of the fast path that wait for their responses, and how these are sent.
 
-When a group has come together hundreds of requests are answered in one turn of its coordinator.
-Their answers leave in a pass of the event loop of their own, in turns with everybody else's work:
-no turn of a coordinator ever begins within another, and none waits for all answers.
+When a rebalance completes, one result of the group coordinator answers hundreds of requests. The
+responses leave in callbacks of their own, in time slices between other work: no step of a
+coordinator ever begins within another, and none waits for all responses.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Protocol
 
 from barnabas_broker.coordinator.waiting import Parked
-from barnabas_broker.server.process.cooperative_scheduler import TURN_S
+from barnabas_broker.server.process.cooperative_scheduler import TIME_SLICE_S
 from barnabas_broker.server.requests.api_metrics import ApiMetrics
 
 
@@ -49,7 +49,7 @@ class PendingResponse(Parked):
 
 
 class Answers:
-    """What leaves with the next pass of one event loop."""
+    """What is sent in the next iteration of one event loop."""
 
     def __init__(self) -> None:
         self._there: deque[PendingResponse] = deque()
@@ -66,7 +66,7 @@ class Answers:
             asyncio.get_running_loop().call_soon(self._leave)
 
     def _leave(self) -> None:
-        end = monotonic() + TURN_S
+        end = monotonic() + TIME_SLICE_S
         try:
             while self._there:
                 request = self._there.popleft()

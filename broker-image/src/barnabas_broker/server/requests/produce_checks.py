@@ -11,10 +11,10 @@ from barnabas_kafka.errors import ErrorCode, KafkaError
 
 ACKS: Final = (ALL_IN_SYNC, 0, 1)
 
-TURN_S: Final = 0.02
-"""How long the partitions of one request are worked on before others have their turn."""
+TIME_SLICE_S: Final = 0.02
+"""How long the partitions of one request are worked on before the event loop goes on."""
 
-TURN_PARTITIONS: Final = 16
+PARTITIONS_PER_CLOCK_READ: Final = 16
 """The number of partitions between two reads of the clock."""
 
 # An enum's members are looked up several times slower than names of the module.

@@ -1,7 +1,7 @@
 """Receive buffers: one scratch for whole frames, pooled buffers for split ones.
 
 Almost every request arrives whole in one read, so all sessions of a loop share one scratch
-buffer: it is filled and emptied within one callback and never belongs to anybody. A frame that
+buffer: it is filled and emptied within one callback and has no owner. A frame that
 does not fit moves to a buffer of its own, which grows only as bytes really arrive: a peer that
 announces 100 MiB and sends nothing is given the smallest size and no more.
 """
@@ -53,7 +53,7 @@ class BufferPool:
         """A buffer for a frame of `frame_bytes`, of which more than `at_least` will follow.
 
         A large one is pages of the kernel, which take memory and time only when bytes arrive in
-        them: to fill the 100 MiB of a bytearray with zeros would stop everybody.
+        them: to fill the 100 MiB of a bytearray with zeros would block the loop.
         """
         size = self.size_for(at_least, frame_bytes=frame_bytes)
         free = self._free.get(size)

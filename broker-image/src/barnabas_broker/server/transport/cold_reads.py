@@ -5,7 +5,7 @@ event loop every client of the broker. Whether bytes are in memory is asked of t
 reading single ones with RWF_NOWAIT; if they are not, a thread reads them first.
 
 Not every file system knows RWF_NOWAIT. On those that do not, everything counts as being in memory,
-and a cold read blocks as it did before anybody asked.
+and a cold read blocks the loop.
 """
 
 import errno

@@ -1,8 +1,8 @@
 """The memory that all unfinished requests share, and which requests may have more.
 
 A request takes memory as its bytes arrive, never by what it announces. Everything held is counted
-against one budget (`queued.max.request.bytes`); who needs more than is left stops being read until
-others finish or are dropped. Two rules keep honest clients going:
+against one budget (`queued.max.request.bytes`); a connection that needs more than is left stops
+being read until others finish or are dropped. Two rules keep honest clients going:
 
 * Requests larger than `SMALL_FRAME_BYTES` may use three quarters of the budget. A client that fills
   it with announced giants leaves the rest to all others.
@@ -181,7 +181,7 @@ class MemoryPool:
                 holder.memory_granted()
 
     def overdue(self, now: float) -> Iterator[Holder]:
-        """Those whose requests do not arrive fast enough, or who sit on memory others need.
+        """Those whose requests do not arrive fast enough, or that hold memory others need.
 
         To be asked regularly, every second or so: progress is measured from one time to the next.
         """

@@ -26,7 +26,7 @@ RUN_BYTES_MAX: Final = 1 << 20
 RUN_ITEMS_MAX: Final = 1024
 """How much goes into one send: small slices never fill memory at once, and IOV_MAX is kept."""
 
-TURN_BYTES: Final = 768 << 10
+TIME_SLICE_BYTES: Final = 768 << 10
 """How much is sent before the loop goes on with others: to one peer that takes all it gets, or to
 to all those together whose sockets became writable at once."""
 
@@ -44,6 +44,7 @@ class Outbound:
     """
 
     __slots__ = (
+        "_budget",
         "_fd",
         "_loop",
         "_on_broken",
@@ -51,7 +52,6 @@ class Outbound:
         "_queue",
         "_sent",
         "_socket",
-        "_turn",
         "_warm_to",
         "_warming",
         "_writability",
@@ -75,7 +75,7 @@ class Outbound:
         self._on_broken = on_broken
         self._queue: deque[Item] = deque()
         self._sent = 0  # Bytes of the first item, a large slice, that the kernel has taken.
-        self._turn = 0  # Bytes that may still be sent in this turn.
+        self._budget = 0  # Bytes that may still be sent in this iteration of the loop.
         self._writability = writability
         #: loop time at which the kernel last took less than all there was, or failed to
         self.moved_at = 0.0
@@ -128,7 +128,7 @@ class Outbound:
         self._on_drained = self._on_broken = _do_nothing
 
     def _advance(self) -> None:
-        self._turn = TURN_BYTES // self._writability.together
+        self._budget = TIME_SLICE_BYTES // self._writability.together
         try:
             while self._queue:
                 head = self._queue[0]
@@ -141,7 +141,7 @@ class Outbound:
                     all_taken = self._push_slice(head)
                 else:
                     all_taken = self._push_run()
-                if not all_taken or (self._turn <= 0 and self._queue):
+                if not all_taken or (self._budget <= 0 and self._queue):
                     self._wait()
                     return
         except BlockingIOError:
@@ -152,17 +152,17 @@ class Outbound:
             self._loop.call_soon(self._on_broken, error)
 
     def _push_slice(self, item: FileSlice) -> bool:
-        """Have the kernel send of a large slice what is in memory and the turn leaves room for.
+        """Have the kernel send of a large slice what is in memory and the budget leaves room for.
 
         True if it took all that.
         """
         position = item.position + self._sent
-        size = min(min(item.position + item.length, self._warm_to) - position, self._turn)
+        size = min(min(item.position + item.length, self._warm_to) - position, self._budget)
         sent = os.sendfile(self._fd, item.file.fd, position, size)
         if sent == 0:
             raise _cut(item)
         self._sent += sent
-        self._turn -= sent
+        self._budget -= sent
         if self._sent == item.length:
             self._queue.popleft()
             self._sent = self._warm_to = 0
@@ -222,7 +222,7 @@ class Outbound:
                 sent = self._socket.sendmsg(run, (), flags)
         except BlockingIOError:
             sent = 0
-        self._turn -= sent
+        self._budget -= sent
         if sent == size:
             return True
         self._put_back(run, sent)

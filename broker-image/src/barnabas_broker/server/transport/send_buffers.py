@@ -1,7 +1,7 @@
 """What waits in memory for clients that do not read: bounded for all of them together.
 
 A client that does not read its responses is not read from either, so each holds at most what one
-turn of requests was answered with. Thousands of such clients are many megabytes all the same.
+time slice of requests was answered with. Thousands of such clients are many megabytes all the same.
 Beyond the budget the one that has waited longest is dropped: a client that reads would have gone.
 Responses that are slices of files hold no memory and are not counted.
 """

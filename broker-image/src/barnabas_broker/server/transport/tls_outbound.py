@@ -32,6 +32,7 @@ class TlsOutbound:
 
     __slots__ = (
         "_cold_from",
+        "_handle",
         "_loop",
         "_on_broken",
         "_on_drained",
@@ -39,7 +40,6 @@ class TlsOutbound:
         "_queue",
         "_read",
         "_transport",
-        "_turn",
         "_warming",
         "moved_at",
     )
@@ -59,7 +59,7 @@ class TlsOutbound:
         self._queue: deque[Item] = deque()
         self._read = 0  # Bytes of the first item, a slice, that were given to the transport.
         self._paused = False
-        self._turn: asyncio.Handle | None = None
+        self._handle: asyncio.Handle | None = None
         self._warming: asyncio.Future[None] | None = None
         self._cold_from: int | None = None
         #: loop time at which the transport last had no room for all there was
@@ -98,22 +98,22 @@ class TlsOutbound:
     def close(self) -> None:
         """Forget what is queued and let go of files; the connection has ended."""
         self._queue.clear()
-        for pending in (self._turn, self._warming):
+        for pending in (self._handle, self._warming):
             if pending is not None:
                 pending.cancel()
-        self._turn = self._warming = None
+        self._handle = self._warming = None
         # Else it and its owner hold each other until a full garbage collection.
         self._on_drained = self._on_broken = _ignore
 
     def _go_on(self) -> None:
-        self._turn = None
+        self._handle = None
         self._advance()
         if not self.waiting:
             self._on_drained()
 
     def _advance(self) -> None:
-        """Give the transport what it has room for; of files one chunk in a turn of the loop."""
-        if self._warming is not None or self._turn is not None:
+        """Give the transport what it has room for; of files one chunk per iteration of the loop."""
+        if self._warming is not None or self._handle is not None:
             return
         try:
             while self._queue and not self._paused:
@@ -128,7 +128,7 @@ class TlsOutbound:
                     self._queue[0] = memoryview(head)[CHUNK_BYTES:]
                     self._transport.write(memoryview(head)[:CHUNK_BYTES])
                     if not self._paused:
-                        self._yield_turn()
+                        self._yield_to_others()
                         return
         except (OSError, RuntimeError, ValueError) as error:  # A closed file or transport, too.
             self.moved_at = self._loop.time()
@@ -162,14 +162,14 @@ class TlsOutbound:
             self._read = 0
         self._transport.write(data)
         if self._queue and not self._paused and not finished:
-            self._yield_turn()
+            self._yield_to_others()
             return False
         return True
 
-    def _yield_turn(self) -> None:
-        """Go on in the loop's next round: others are served between two chunks."""
+    def _yield_to_others(self) -> None:
+        """Go on in the loop's next iteration: others are served between two chunks."""
         self.moved_at = self._loop.time()
-        self._turn = self._loop.call_soon(self._go_on)
+        self._handle = self._loop.call_soon(self._go_on)
 
     def _bring_in(self, item: FileSlice, position: int, size: int) -> None:
         self.moved_at = self._loop.time()  # A slow disk is not the peer's fault.

@@ -12,16 +12,16 @@ from collections.abc import Callable
 from typing import Final
 
 EVENTS_AT_ONCE: Final = 8
-"""Sockets that are served before the loop goes on with others; the rest have their turn after."""
+"""Sockets that are served before the loop goes on with others; the rest follow later."""
 
 # One-shot: each wait registers again, and fires at once if the socket is writable already.
 _EVENTS: Final = select.EPOLLOUT | select.EPOLLONESHOT
 
 
 class WriteReadiness:
-    """Who waits for which socket to be writable, on one event loop; made and closed in it.
+    """Waits for sockets to be writable, on one event loop; made and closed in it.
 
-    `together` is how many became writable at once the last time, at least 1: they share a turn.
+    `together` is how many became writable at once the last time, at least 1: they share a budget.
     """
 
     __slots__ = ("_closed", "_epoll", "_loop", "_waiting", "together")

@@ -171,7 +171,7 @@ def _text(kind: str, name: str) -> str:
 
 
 def _requester(token: Any) -> str:
-    """Who asked for a token: the owner, where the broker is too old to say."""
+    """The requester of a token: the owner, where the broker is too old to return it."""
     if token.token_requester_principal_name:
         kind = token.token_requester_principal_type
         return _text(kind, token.token_requester_principal_name)

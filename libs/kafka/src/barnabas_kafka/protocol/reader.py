@@ -279,7 +279,7 @@ class _Reader:
     def _count_elements(
         self, element: Primitive[Any] | type[Struct], length: str, name: str
     ) -> None:
-        """Take an array off what a request may hold in all; responses come from who is trusted."""
+        """Take an array off what a request may hold in all; responses come from trusted brokers."""
         if not self._is_request:
             return
         source = self._source

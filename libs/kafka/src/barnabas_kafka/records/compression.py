@@ -66,7 +66,8 @@ _SMALL = 256 << 10
 _NO_ROOM = "failed to write whole buffer"
 
 # What a codec is asked for at once. Some copy what they return while no other thread may run, and
-# the joining of pieces does not: 60 MiB in one piece would stop everybody for tens of milliseconds.
+# the joining of pieces does not: 60 MiB in one piece would stop all threads for tens of
+# milliseconds.
 _PIECE = 64 << 10
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"

@@ -13,7 +13,7 @@ from typing import Final
 
 
 class Side(Enum):
-    """Who reads a setting."""
+    """The program that reads a setting."""
 
     BROKER = "broker"
     PRODUCER = "producer"

@@ -111,6 +111,6 @@ def test_an_unassigned_partition_is_detected(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 def test_every_partition_is_read_by_one_in_many_runs() -> None:
-    """The same for as many seeds as there is patience for."""
+    """The same for as many seeds as are asked for."""
     for seed in range(SEEDS, SOAK_SEEDS):
         World(seed).play()

@@ -151,7 +151,7 @@ def test_records_appended_between_turns_are_not_waited_for(
 
     Where it is not enough the fetch goes on waiting.
     """
-    monkeypatch.setattr(cooperative_scheduler, "TURN_S", -1.0)
+    monkeypatch.setattr(cooperative_scheduler, "TIME_SLICE_S", -1.0)
     read = fetch._Fetch._read_partition
     late = batch(b"late")
 
@@ -191,7 +191,7 @@ def test_a_partition_that_is_given_up_while_others_have_their_turns_is_not_waite
     session_epoch: int,
 ) -> None:
     """The first one, before the second has been looked at: another broker leads it."""
-    monkeypatch.setattr(cooperative_scheduler, "TURN_S", -1.0)
+    monkeypatch.setattr(cooperative_scheduler, "TIME_SLICE_S", -1.0)
     read = fetch._Fetch._read_partition
 
     def given_up_after(self: Any, partition: Partition, *args: Any, **more: Any) -> PartitionData:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from barnabas_broker.server.process import cooperative_scheduler
-from barnabas_broker.server.process.cooperative_scheduler import Turns
+from barnabas_broker.server.process.cooperative_scheduler import CooperativeScheduler
 from barnabas_kafka.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasRequestEntryData,
@@ -263,13 +263,13 @@ def test_others_have_their_turns_between_what_may_be_very_many(
 ) -> None:
     """A broker may have a hundred thousand of them, and who asks may know of none."""
     turns = []
-    go_on = Turns._go_on
+    go_on = CooperativeScheduler._resume
 
-    def counted(self: Turns, *work: object) -> None:
+    def counted(self: CooperativeScheduler, *work: object) -> None:
         turns.append(work)
         go_on(self, *work)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(cooperative_scheduler, "TURN_S", -1.0)
-    monkeypatch.setattr(Turns, "_go_on", counted)
+    monkeypatch.setattr(cooperative_scheduler, "TIME_SLICE_S", -1.0)
+    monkeypatch.setattr(CooperativeScheduler, "_resume", counted)
     wire.ask(request_, version)
     assert len(turns) >= things

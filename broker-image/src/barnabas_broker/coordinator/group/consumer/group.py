@@ -86,8 +86,8 @@ class ConsumerGroup:
 
     def subscribed(self, members: Collection[ConsumerMember] | None = None) -> frozenset[str]:
         """The names of all topics that members want, expressions as they were last resolved."""
-        everybody = self.members.values() if members is None else members
-        return frozenset(name for member in everybody for name in self.wanted_by(member))
+        members = self.members.values() if members is None else members
+        return frozenset(name for member in members for name in self.wanted_by(member))
 
     def wanted_by(
         self,

@@ -61,10 +61,10 @@ class AlterPartitionManager:
         self._broker_epoch = broker_epoch
         self._waiting: dict[TopicPartition, Wanted] = {}
         self._sending: asyncio.Task[None] | None = None
-        self._asked: tuple[int, asyncio.Task[Any]] | None = None  # Who, and the request.
+        self._asked: tuple[int, asyncio.Task[Any]] | None = None  # The controller, and the request.
 
     def look_at_controller(self) -> None:
-        """Wait no more for an answer of who is not the controller any more.
+        """Stop waiting for a response of a broker that is no longer the controller.
 
         A controller that hangs is replaced long before a request to it has timed out.
         """

@@ -75,7 +75,7 @@ class IsrChanges:
         task.add_done_callback(self._tasks.discard)
 
     def retry_now(self) -> None:
-        """Who may make changes is another one: those under way need not wait to ask again."""
+        """The controller has changed: requests under way are sent again without waiting."""
         news, self._news = self._news, asyncio.Event()
         news.set()
 
@@ -139,8 +139,8 @@ class IsrChanges:
     async def _flush(self, partition_log: PartitionLog) -> None:
         """Force all that the log holds now to disk; raises KafkaError KAFKA_STORAGE_ERROR.
 
-        What comes while that lasts is not in it: records that the high watermark passes without
-        those who leave can only come once the change is made.
+        Records appended meanwhile are not in it: the high watermark can only pass them without the
+        replicas that leave once the change is made.
         """
         if partition_log.failure is not None:  # A sync that failed is never tried again.
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, partition_log.failure)

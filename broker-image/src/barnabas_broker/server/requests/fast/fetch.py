@@ -32,7 +32,7 @@ FIRST_FLEXIBLE: Final = 12
 large as it counts for quotas (Kafka's `FetchResponse.sizeOf`)."""
 
 PARTITIONS_AT_ONCE: Final = 100
-"""Requests for more are served in turns: these take a fraction of a millisecond."""
+"""Requests for more are served in time slices: these take a fraction of a millisecond."""
 
 FRAME_BYTES_AT_ONCE: Final = 64 << 10
 """Larger requests are not ordinary, whatever they hold: they are not even copied to be read."""

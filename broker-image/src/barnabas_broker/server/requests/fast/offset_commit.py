@@ -14,7 +14,7 @@ from barnabas_kafka.protocol.group_values import GroupCommit
 from barnabas_kafka.protocol.plain_commit import answer, read
 
 PARTITIONS_AT_ONCE: Final = 100
-"""Requests for more are served in turns: these take a fraction of a millisecond."""
+"""Requests for more are served in time slices: these take a fraction of a millisecond."""
 
 FRAME_BYTES_AT_ONCE: Final = 512 << 10
 """Larger requests are not even copied to be read. A hundred offsets with metadata of 4 KiB each are

@@ -25,8 +25,8 @@ from barnabas_broker.log.validator import (
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.server.requests.produce_checks import (
     ACKS,
-    TURN_PARTITIONS,
-    TURN_S,
+    PARTITIONS_PER_CLOCK_READ,
+    TIME_SLICE_S,
     may_write,
     writable,
 )
@@ -106,7 +106,7 @@ def _append_all(
     call: RequestContext,
 ) -> bool:
     """Append partition by partition; True if all were appended."""
-    turn_end = 0.0
+    time_slice_end = 0.0
     now_ms = call.now_ms
     for name, _, partitions in topics:
         allowed = may_write(call, name)
@@ -127,9 +127,9 @@ def _append_all(
             if done is None:
                 return False
             answers.append(done)
-            if not len(answers) % TURN_PARTITIONS:
-                turn_end = turn_end or time.monotonic() + TURN_S
-                if time.monotonic() > turn_end:
+            if not len(answers) % PARTITIONS_PER_CLOCK_READ:
+                time_slice_end = time_slice_end or time.monotonic() + TIME_SLICE_S
+                if time.monotonic() > time_slice_end:
                     return False
     return True
 

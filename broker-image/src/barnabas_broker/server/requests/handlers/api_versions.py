@@ -29,7 +29,7 @@ _TRANSACTION_VERSIONS = SupportedFeatureKey(
 
 
 def handle(request: ApiVersionsRequest, call: RequestContext) -> ApiVersionsResponse:
-    """List the served APIs and features; from version 3 on who asks must say what it is."""
+    """List the served APIs and features; from version 3 on clients must name their software."""
     if call.version >= 3 and not (
         SOFTWARE_NAME.fullmatch(request.client_software_name)
         and SOFTWARE_NAME.fullmatch(request.client_software_version)

@@ -112,7 +112,7 @@ def _checked(call: RequestContext, asked: DeleteTopicState) -> DeletableTopicRes
         return _refused(asked, ErrorCode.INVALID_REQUEST)
     topic_type = ResourceType.TOPIC
     if by_id and not call.allowed(AclOperation.DESCRIBE, topic_type, name, audited=False):
-        # Who may not see the topic must not learn its name; its id he has already.
+        # A client that may not describe the topic must not learn its name; its id it sent.
         return _refused(asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     answer = DeletableTopicResult(name=name, topic_id=asked.topic_id)
     if not call.allowed(AclOperation.DELETE, ResourceType.TOPIC, name):

@@ -23,7 +23,7 @@ Result = DescribeUserScramCredentialsResult
 def handle(
     request: DescribeUserScramCredentialsRequest, call: RequestContext
 ) -> Work[DescribeUserScramCredentialsResponse]:
-    """Answer for each user that is named; no names are the names of all who have credentials."""
+    """Answer for each user that is named; without names, for all users with credentials."""
     if not call.allowed_on_cluster(AclOperation.DESCRIBE):
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         # As Kafka: a result for each name, which does not say whose it is.
@@ -32,8 +32,8 @@ def handle(
             error_code=code, error_message=code.message, results=nameless
         )
     if not request.users:
-        everyone = sorted(call.broker.image.user_configs)
-        known = yield from each(everyone, partial(_result, call))
+        users = sorted(call.broker.image.user_configs)
+        known = yield from each(users, partial(_result, call))
         results = [found for found in known if found.credential_infos]
     else:
         named = Counter(each.name for each in request.users)

@@ -93,7 +93,7 @@ def handle(request: FetchRequest, call: RequestContext) -> Work[FetchResponse | 
                 wait_ms=wait_ms,
                 answer=fetch.again,
             ).future
-        # What came while others had their turns may be enough, or not yet.
+        # What came while others were served may be enough, or not yet.
         found = yield from fetch.read()
         wait_ms = int((ends_at_s - loop.time()) * 1000)
     return (yield from fetch.response(found))
@@ -131,7 +131,7 @@ _Answer = tuple[Key, Target, PartitionData, Partition | None]
 class _Read:
     """What one pass over the partitions found; `at_once`: it holds something to send now.
 
-    `interrupted`: others had their turns meanwhile.
+    `interrupted`: others were served meanwhile.
     """
 
     answers: list[_Answer]
@@ -227,7 +227,7 @@ class _Fetch:
         records, so skipping one must cost next to nothing.
         """
         targets, session = self._context.targets, self._context.session
-        if session is None or self._selector is not None:  # Each is to be asked who serves it.
+        if session is None or self._selector is not None:  # Each may be served by another replica.
             return list(targets.items())
         session.take_image(self._call.broker.image)
         isolation_level = self._request.isolation_level

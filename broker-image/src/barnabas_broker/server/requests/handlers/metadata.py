@@ -99,7 +99,7 @@ def _response(
 ) -> Work[Answer]:
     """The answer from the current image; `errors` say why topics were not created."""
     asked = request.topics
-    image = call.broker.image  # One for the whole answer, however many turns it takes.
+    image = call.broker.image  # One for the whole answer, however many time slices it takes.
     if asked is None or (call.version == 0 and not asked):
         topics = yield from _all_topics(call, image)
     elif (yield from _is_malformed(asked, call)):
@@ -136,8 +136,9 @@ def _encoded(
 ) -> bytes | Future[bytes]:
     """The body of a large response, kept for as long as the image is the current one.
 
-    A future of it where it is not encoded `at_once`, but in the thread for coding. Who asks
-    decides which topics are in it and with which errors and operations; that is part of the key.
+    A future of it where it is not encoded `at_once`, but in the thread for coding. The
+    principal decides which topics are in it and with which errors and operations; that is part of
+    the key.
     All else follows from the image, listener and version.
     """
     key = (

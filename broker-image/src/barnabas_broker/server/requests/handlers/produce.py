@@ -47,8 +47,8 @@ from barnabas_broker.server.requests.fast.produce import serve as serve_fast
 from barnabas_broker.server.requests.fast.produce_runs import serve_run
 from barnabas_broker.server.requests.handler import Handler, UnanswerableError
 from barnabas_broker.server.requests.produce_checks import (
-    TURN_PARTITIONS,
-    TURN_S,
+    PARTITIONS_PER_CLOCK_READ,
+    TIME_SLICE_S,
     may_write,
     writable,
 )
@@ -82,8 +82,8 @@ JOINS_SINCE: Final = 12
 
 
 @dataclass(slots=True)
-class _Course:
-    """How far one request has come."""
+class _ProduceProgress:
+    """The partition responses of one request so far, and what the rest of it needs."""
 
     call: RequestContext
     answers: list[PartitionProduceResponse]
@@ -113,9 +113,9 @@ def handle(request: ProduceRequest, call: RequestContext) -> ProduceResponse | F
     error = _refusal(request, call) if _has_transactional_records(request) else None
     if error is not None:
         partitions = [data for topic in request.topic_data for data in topic.partition_data]
-        course = _Course(call, [_refused(data, error) for data in partitions])
-        return _response(request, call, course)
-    course = _Course(  # The first partitions may be done already.
+        progress = _ProduceProgress(call, [_refused(data, error) for data in partitions])
+        return _response(request, call, progress)
+    progress = _ProduceProgress(  # The first partitions may be done already.
         call,
         [
             PartitionProduceResponse(
@@ -129,48 +129,50 @@ def handle(request: ProduceRequest, call: RequestContext) -> ProduceResponse | F
     )
     if call.refused is not None:
         partitions = [data for topic in request.topic_data for data in topic.partition_data]
-        course.answers.append(_refused(partitions[len(course.answers)], call.refused))
-    return _append_rest(request, call, course)
+        progress.answers.append(_refused(partitions[len(progress.answers)], call.refused))
+    return _append_rest(request, call, progress)
 
 
 def _append_rest(
-    request: ProduceRequest, call: RequestContext, course: _Course
+    request: ProduceRequest, call: RequestContext, progress: _ProduceProgress
 ) -> ProduceResponse | Future[Any] | None:
     """Append the batches of the partitions that have no answer yet."""
     if request.transactional_id is not None and call.version >= JOINS_SINCE:
         joining = join(call, request.transactional_id, _wanted(request, call))
         if isinstance(joining, Future):
-            return _rest_later(request, call, course, joining)
-        course.unjoined = joining
-    answers = course.answers
+            return _rest_later(request, call, progress, joining)
+        progress.unjoined = joining
+    answers = progress.answers
     done = len(answers)
     began = 0.0
     for topic in request.topic_data:
-        allowed = course.allows(topic.name)
+        allowed = progress.allows(topic.name)
         for data in topic.partition_data:
             if done:
                 done -= 1
                 continue
             try:
-                answer = _append(request, call, topic.name, data, allowed=allowed, course=course)
+                answer = _append(
+                    request, call, topic.name, data, allowed=allowed, progress=progress
+                )
             except TooMuchAtOnce:
-                return _rest_later(request, call, course, begins_heavy=True)
+                return _rest_later(request, call, progress, begins_heavy=True)
             except Unasked as unasked:
-                return _rest_later(request, call, course, ask=unasked.ask)
+                return _rest_later(request, call, progress, ask=unasked.ask)
             answers.append(answer)
-            if not len(answers) % TURN_PARTITIONS:
+            if not len(answers) % PARTITIONS_PER_CLOCK_READ:
                 began = began or time.monotonic()
-                if time.monotonic() - began > TURN_S:
-                    return _rest_later(request, call, course)
-    return _response(request, call, course)
+                if time.monotonic() - began > TIME_SLICE_S:
+                    return _rest_later(request, call, progress)
+    return _response(request, call, progress)
 
 
 def _response(
-    request: ProduceRequest, call: RequestContext, course: _Course
+    request: ProduceRequest, call: RequestContext, progress: _ProduceProgress
 ) -> ProduceResponse | Future[ProduceResponse] | None:
     """The response that carries the answers, one per partition in the order of the request."""
     responses = []
-    answers, uncounted = course.answers, course.uncounted
+    answers, uncounted = progress.answers, progress.uncounted
     failed = position = 0
     for topic in request.topic_data:
         of_topic = answers[position : position + len(topic.partition_data)]
@@ -178,7 +180,7 @@ def _response(
         for data, answer in zip(topic.partition_data, of_topic, strict=True):
             if answer.error_code:
                 failed = answer.error_code
-                course.name_leader(TopicPartition(topic.name, data.index), answer)
+                progress.name_leader(TopicPartition(topic.name, data.index), answer)
                 _note_refusal(call, topic.name, data, ErrorCode(failed))
         responses.append(TopicProduceResponse(name=topic.name, partition_responses=of_topic))
     if request.acks == 0:
@@ -186,7 +188,7 @@ def _response(
             reason = ErrorCode(failed).name
             raise UnanswerableError(f"a produce request with acks=0 failed with {reason}")
         return None
-    response = ProduceResponse(responses=responses, node_endpoints=course.endpoints)
+    response = ProduceResponse(responses=responses, node_endpoints=progress.endpoints)
     if not uncounted:
         return response
     call.request = None  # Its records are views of a buffer that is needed for the next.
@@ -205,7 +207,7 @@ def _response(
 def _rest_later(
     request: ProduceRequest,
     call: RequestContext,
-    course: _Course,
+    progress: _ProduceProgress,
     joining: Future[Refused] | None = None,
     ask: Callable[[], Awaitable[object]] | None = None,
     *,
@@ -217,7 +219,7 @@ def _rest_later(
     has confirmed it, where it is another broker. `begins_heavy`: the first one is known to be too
     expensive to validate here.
     """
-    answers = course.answers
+    answers = progress.answers
     rest = [(topic.name, data) for topic in request.topic_data for data in topic.partition_data][
         len(answers) :
     ]
@@ -226,25 +228,25 @@ def _rest_later(
         release = call.broker.heavy.reserve(size, _flow(call, size))
     except KafkaError as error:
         answers += [_refused(data, error) for _, data in rest]
-        return _response(request, call, course)
+        return _response(request, call, progress)
     for _, data in rest:
         if data.records is not None:
             data.records = bytearray(data.records)  # The request's buffer is needed for the next.
 
     async def work() -> ProduceResponse | None:
         if joining is not None:
-            course.unjoined = await joining
+            progress.unjoined = await joining
         if ask is not None:
             await ask()
         heavy_first = begins_heavy
         for topic, data in rest:
             found = await _looked_at(call, topic, data) if heavy_first else None
             answers.append(
-                await _append_slowly(request, call, topic, data, course=course, found=found)
+                await _append_slowly(request, call, topic, data, progress=progress, found=found)
             )
             heavy_first = False
             await sleep(0)
-        response = _response(request, call, course)
+        response = _response(request, call, progress)
         return await response if isinstance(response, Future) else response
 
     task = get_running_loop().create_task(work())
@@ -258,11 +260,11 @@ async def _append_slowly(
     topic: str,
     data: PartitionProduceData,
     *,
-    course: _Course,
+    progress: _ProduceProgress,
     found: Callable[[], ValidatedBatches] | None,
 ) -> PartitionProduceResponse:
-    allowed = course.allows(topic)
-    append = partial(_append, request, call, topic, data, allowed=allowed, course=course)
+    allowed = progress.allows(topic)
+    append = partial(_append, request, call, topic, data, allowed=allowed, progress=progress)
     for _ in range(ASKED_AT_MOST):
         try:
             with call.working():
@@ -323,7 +325,7 @@ def _append(
     data: PartitionProduceData,
     *,
     allowed: bool,
-    course: _Course,
+    progress: _ProduceProgress,
     found: Callable[[], ValidatedBatches] | None = None,
 ) -> PartitionProduceResponse:
     """Validate and append; `found` is the result of an earlier validation.
@@ -342,7 +344,7 @@ def _append(
                 at_once=AT_ONCE_BYTES,
             )
         if batches.is_transactional:
-            _check_transaction(request, call, partition, batches, course)
+            _check_transaction(request, call, partition, batches, progress)
         info = partition.append(batches, now_ms=call.now_ms)
     except InvalidBatch as error:
         return PartitionProduceResponse(
@@ -366,7 +368,7 @@ def _append(
         log_start_offset=info.log_start_offset,
     )
     if info.last_offset >= partition.log.high_watermark and request.acks:
-        _await(partition, info.last_offset + 1, request.acks, answer, course)
+        _await(partition, info.last_offset + 1, request.acks, answer, progress)
     return answer
 
 
@@ -447,7 +449,7 @@ def _check_transaction(
     call: RequestContext,
     partition: Partition,
     batches: ValidatedBatches,
-    course: _Course,
+    progress: _ProduceProgress,
 ) -> None:
     """Raise unless the caller may write in the transaction, and the partition is part of it."""
     transactional_id = request.transactional_id
@@ -459,7 +461,7 @@ def _check_transaction(
             abortable = call.version >= ABORTABLE_SINCE
             verify(call, partition, transactional_id, producer, abortable=abortable)
             continue
-        verify_joined(call, partition, transactional_id, producer, course.unjoined)
+        verify_joined(call, partition, transactional_id, producer, progress.unjoined)
         if header.base_sequence and producer.id not in partition.log.producers.producers:
             # Each transaction has an epoch of its own, and each epoch begins at 0.
             raise KafkaError(
@@ -484,25 +486,28 @@ def _await(
     end: int,
     acks: int,
     answer: PartitionProduceResponse,
-    course: _Course,
+    progress: _ProduceProgress,
 ) -> None:
     """Have an answer wait for its records, unless these `acks` are content already."""
     epoch = partition.leader_epoch
     code = partition.verdict(end, acks=acks, leader_epoch=epoch)
     if code is None:
-        complete = partial(_complete, course, partition.tp, answer)
-        course.uncounted.append(Uncounted(partition, end, epoch, complete))
+        complete = partial(_complete, progress, partition.tp, answer)
+        progress.uncounted.append(Uncounted(partition, end, epoch, complete))
     else:
-        _complete(course, partition.tp, answer, code)
+        _complete(progress, partition.tp, answer, code)
 
 
 def _complete(
-    course: _Course, tp: TopicPartition, answer: PartitionProduceResponse, code: ErrorCode
+    progress: _ProduceProgress,
+    tp: TopicPartition,
+    answer: PartitionProduceResponse,
+    code: ErrorCode,
 ) -> None:
     if code:
         answer.error_code = code
         answer.base_offset = NO_OFFSET
-        course.name_leader(tp, answer)
+        progress.name_leader(tp, answer)
 
 
 def _refused(data: PartitionProduceData, error: KafkaError) -> PartitionProduceResponse:

@@ -1,7 +1,7 @@
 """WriteTxnMarkers: write the ends of transactions into partitions (KIP-98).
 
-Sent by transaction coordinators on other brokers, and by administrators who abort a transaction
-that hangs (KIP-664).
+Sent by transaction coordinators on other brokers, and by tools that abort a hanging transaction
+(KIP-664).
 """
 
 from asyncio import Future, get_running_loop

@@ -1,4 +1,4 @@
-"""Who a broker is, where its coordination data lives, and how long it tries to stop gently."""
+"""A broker's id, its ZooKeeper and its controlled shutdown."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ AUTHORIZERS = (
 AUTHORIZER_CLASS_NAME = string(
     "authorizer.class.name",
     "",
-    "Java class that decides who may do what; empty lets everybody do everything.",
+    "Java class that decides who may do what; empty allows every operation to all clients.",
     importance=Importance.LOW,
 )
 MECHANISMS_AMONG_BROKERS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
@@ -450,7 +450,7 @@ KEY_DERIVATIONS = tuple(f"PBKDF2WithHmacSHA{size}" for size in (512, 384, 256, 1
 PASSWORD_CIPHERS = ("AES/CBC/PKCS5Padding",)
 CIPHER_KEY_BITS = (128, 192, 256)
 PASSWORD_ITERATIONS_MAX = 1_000_000
-"""Beyond what anybody needs; what is stored must not make a broker derive for minutes."""
+"""Beyond any need; what is stored must not make a broker derive a key for minutes."""
 
 PASSWORD_ENCODER_SECRET = password(
     "password.encoder.secret",

@@ -102,7 +102,7 @@ fuzz: .venv/.synced ## Fuzzes all that reads bytes of others, SECONDS=60 each (T
 	@$(BIN)/python -m fuzz $(TARGETS) --seconds $(SECONDS)
 	@test -z "$(DIFFERENTIAL)" || $(BIN)/python -m tests.oracle.verdicts --count $(DIFFERENTIAL) --seed $(SEED)
 
-# One schedule with its story, or COUNT of them; without either, all that a run of CI owes.
+# One schedule with its transcript, or COUNT of them; without either, all that a run of CI owes.
 VARIANT ?= replicated
 COUNT ?=
 sim: .venv/.synced ## Runs clusters of the broker's cores in virtual time with faults (SEED=7 VARIANT=fsync, or COUNT=1000)

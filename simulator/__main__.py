@@ -2,7 +2,7 @@
 
 Without arguments: the kept seeds of `corpus.txt`, what one run of CI owes
 (docs/contributing/simulation.md), and the planted bugs, each of which must be found. With
-`--seed`: that one, with its story.
+`--seed`: that one, with its transcript.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from simulator.options import VARIANTS
 from simulator.sweep import be_quiet, kept, shortened, sweep
 from simulator.world import Outcome, run
 
-STORY_LINES: Final = 80
+TRANSCRIPT_LINES: Final = 80
 
 # What one run of CI owes, in schedules; strict is what a broker does by default.
 DUE: Final = {
@@ -49,9 +49,9 @@ def report(variant: str, outcome: Outcome) -> None:
 
 
 def one(variant: str, seed: int, *, shorten: bool) -> int:
-    """One run with its story."""
-    outcome = shortened(variant, seed) if shorten else run(seed, VARIANTS[variant], story=True)
-    print(*outcome.story[-STORY_LINES:], sep="\n")
+    """One run with its transcript."""
+    outcome = shortened(variant, seed) if shorten else run(seed, VARIANTS[variant], transcript=True)
+    print(*outcome.transcript[-TRANSCRIPT_LINES:], sep="\n")
     print(f"{variant} seed {seed}: {len(outcome.faults)} faults, {outcome.events} events, ", end="")
     print(f"{outcome.acknowledged} acknowledged, trace {outcome.trace:08x}")
     if outcome.breach is not None:
@@ -103,7 +103,7 @@ def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m simulator", description=__doc__)
     parser.add_argument("--variant", choices=sorted(VARIANTS), default=None)
-    parser.add_argument("--seed", type=int, default=None, help="run this one and tell its story")
+    parser.add_argument("--seed", type=int, default=None, help="run this one, with transcript")
     parser.add_argument("--shorten", action="store_true", help="with as few faults as break it")
     parser.add_argument("--count", type=int, default=None, help="how many, from --first on")
     parser.add_argument("--first", type=int, default=0)

@@ -1,6 +1,7 @@
 """What must always be true, checked at every step that could make it false.
 
-The checker sees everything, which no broker does. A breach ends the run with its name and story.
+The checker sees everything, which no broker does. A breach ends the run with its name and
+transcript.
 """
 
 from dataclasses import dataclass

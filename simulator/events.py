@@ -24,7 +24,7 @@ class Events:
         self._heap: list[tuple[int, int, str, Act, tuple[Any, ...]]] = []
         self._planned = 0
         #: the last things noted, if kept: for people who look at a failing run
-        self.story: list[str] | None = None
+        self.transcript: list[str] | None = None
 
     def after(self, delay_ms: int, label: str, act: Act, *args: Any) -> None:
         """Plan `act(*args)`; `label` is what the trace calls it."""
@@ -44,5 +44,5 @@ class Events:
     def note(self, line: str) -> None:
         """Something worth telling; part of the trace."""
         self.trace = crc32(line.encode(), self.trace)
-        if self.story is not None:
-            self.story.append(f"{self.now_ms / 1000:9.3f}  {line}")
+        if self.transcript is not None:
+            self.transcript.append(f"{self.now_ms / 1000:9.3f}  {line}")

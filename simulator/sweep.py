@@ -57,4 +57,4 @@ def shortened(variant: str, seed: int) -> Outcome:
             faults = fewer
         else:
             position += 1
-    return run(seed, options, faults=faults, story=True)
+    return run(seed, options, faults=faults, transcript=True)

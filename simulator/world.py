@@ -32,7 +32,7 @@ class Outcome:
     read: int
     elections: int
     trace: int
-    story: tuple[str, ...] = ()
+    transcript: tuple[str, ...] = ()
 
 
 class World:
@@ -289,12 +289,12 @@ def run(
     options: Options,
     *,
     faults: Sequence[Fault] | None = None,
-    story: bool = False,
+    transcript: bool = False,
 ) -> Outcome:
     """Run one schedule. `faults` replaces those that the seed plans."""
     world = _world(seed, options)
-    if story:
-        world.events.story = []
+    if transcript:
+        world.events.transcript = []
     planned = world.plan(seed) if faults is None else list(faults)
     violations: list[Breach] = []
     events = world.events
@@ -320,5 +320,5 @@ def run(
         world.consumer.position,
         world.zookeeper.state.leader_epoch if world.zookeeper.state is not None else 0,
         events.trace,
-        tuple(events.story or ()),
+        tuple(events.transcript or ()),
     )

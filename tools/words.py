@@ -56,6 +56,8 @@ OLD_NAMES: Final = {
     "reign": "active_controller",
     "reigning": "active_controller",
     "reigns": "is_active",
+    "stories": "scenarios",
+    "story": "scenario, transcript",
     "upkeep": "background_tasks",
 }
 """Parts of names that were replaced by Kafka's."""

@@ -16,7 +16,7 @@ class Worker:
 
     def __init__(self, name: str) -> None:
         self.in_hand: list[Message] = []
-        self.story: list[str] = []
+        self.events: list[str] = []
         settings = {
             "group.id": topic,
             "client.id": name,
@@ -30,11 +30,11 @@ class Worker:
 
     def assigned(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         """Here one would fetch what belongs to the partitions: caches, files, connections."""
-        self.story.append(f"gets {sorted(each.partition for each in partitions)}")
+        self.events.append(f"gets {sorted(each.partition for each in partitions)}")
 
     def revoked(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         """Finish; nothing that takes long: everybody waits for us."""
-        self.story.append(f"gives {sorted(each.partition for each in partitions)}")
+        self.events.append(f"gives {sorted(each.partition for each in partitions)}")
         self.finish()
 
     def lost(self, _: Consumer, __: list[TopicPartition]) -> None:
@@ -69,5 +69,5 @@ while len(first.consumer.assignment()) < 2:
     first.step()
 first.consumer.close()
 for name, worker in (("a", first), ("b", second)):
-    print(f"{name} {', '.join(worker.story)}")
+    print(f"{name} {', '.join(worker.events)}")
 print(f"every record once: {sorted(done) == list(range(40))}")

@@ -41,9 +41,9 @@ from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.protocol.group_values import GroupJoin
 from barnabas_kafka.settings.broker import BrokerSettings
 from tests.broker.controller.ensemble import Ensemble
-from tests.broker.coordinator.group.consumer.stories import ConsumerStory
-from tests.broker.coordinator.group.stories import Story
-from tests.broker.coordinator.transaction.stories import Story as TransactionStory
+from tests.broker.coordinator.group.consumer.scenarios import ConsumerScenario
+from tests.broker.coordinator.group.scenarios import Scenario
+from tests.broker.coordinator.transaction.scenarios import Scenario as TransactionScenario
 from tests.broker.server.members import join_request
 
 SOURCE: Final = Path(barnabas_broker.__file__).parent
@@ -201,40 +201,42 @@ def test_every_table_is_on_the_page() -> None:
 
 def groups() -> int:
     """Groups that each a member joins."""
-    story = Story(memory_bytes_max=MAX * 8192)
+    scenario = Scenario(memory_bytes_max=MAX * 8192)
     for number in range(10 * TRIED):
         request = join_request(f"group-{number}")
         join = Join(GroupJoin.of(request, "c"), 3, Client("c", "/h"), 1000 + number)
-        story.perform(story.shard.join(join, story.now_ms))
-    assert story.shard.account.held <= MAX * 8192
-    return len(story.shard.groups)
+        scenario.perform(scenario.shard.join(join, scenario.now_ms))
+    assert scenario.shard.account.held <= MAX * 8192
+    return len(scenario.shard.groups)
 
 
 def members() -> int:
     """Static members, which stay though they miss a rebalance: twice as many, and no more."""
-    story = Story(members_max=MAX)
+    scenario = Scenario(members_max=MAX)
     for number in range(10 * TRIED):
-        story.join("a", version=3, instance=f"i-{number}")
-        story.pass_time(1)
-    assert len(story.group.static) == len(story.group.members) >= len(story.group.unsynced)
-    return len(story.group.members) // 2
+        scenario.join("a", version=3, instance=f"i-{number}")
+        scenario.pass_time(1)
+    assert len(scenario.group.static) == len(scenario.group.members) >= len(scenario.group.unsynced)
+    return len(scenario.group.members) // 2
 
 
 def pending() -> int:
     """Ids that nobody joins with."""
-    story = Story(members_max=MAX)
+    scenario = Scenario(members_max=MAX)
     for _ in range(TRIED):
-        story.join("a")
-    return len(story.group.pending)
+        scenario.join("a")
+    return len(scenario.group.pending)
 
 
 def consumers() -> int:
     """Members of the consumer protocol; what they are given is of partitions that exist."""
-    story = ConsumerStory({"t": 3}, members_max=MAX)
+    scenario = ConsumerScenario({"t": 3}, members_max=MAX)
     for number in range(TRIED):
         names = ["t", f"unknown-{number}"]
-        story.beat(f"m{number}", 0, instance_id=f"i{number}", subscribed_topic_names=names, **JOINS)
-    group = story.consumers
+        scenario.beat(
+            f"m{number}", 0, instance_id=f"i{number}", subscribed_topic_names=names, **JOINS
+        )
+    group = scenario.consumers
     assert len(group.static) == len(group.target) == len(group.members)
     assert (len(group.owners), list(group.topics)) == (3, ["t"])
     return len(group.members)
@@ -242,10 +244,10 @@ def consumers() -> int:
 
 def expressions() -> int:
     """Members that each subscribe to an expression of their own."""
-    story = ConsumerStory({"t": 1})
+    scenario = ConsumerScenario({"t": 1})
     for number in range(EXPRESSIONS_MAX + TRIED):
-        story.beat(f"m{number}", 0, subscribed_topic_regex=f"t{number}", **JOINS)
-    return len(story.consumers.expressions) - EXPRESSIONS_MAX + MAX
+        scenario.beat(f"m{number}", 0, subscribed_topic_regex=f"t{number}", **JOINS)
+    return len(scenario.consumers.expressions) - EXPRESSIONS_MAX + MAX
 
 
 def known_expressions() -> int:
@@ -259,16 +261,16 @@ def known_expressions() -> int:
 
 def timers() -> int:
     """What is waited for goes with the members."""
-    story = Story(members_max=MAX)
+    scenario = Scenario(members_max=MAX)
     for _ in range(TRIED):
-        story.join("a", version=3)
-    story.pass_time(1_000_000)
-    return 0 if story.shard.next_ms is None else TRIED
+        scenario.join("a", version=3)
+    scenario.pass_time(1_000_000)
+    return 0 if scenario.shard.next_ms is None else TRIED
 
 
 def transactional_ids() -> int:
     """Ids of as many producers."""
-    limits = TransactionStory().limits
+    limits = TransactionScenario().limits
     shard = Transactions(limits)
     shard.limits = limits.__class__(
         timeout_max_ms=limits.timeout_max_ms,

@@ -37,9 +37,9 @@ from barnabas_broker.server.node.broker_server import BrokerServer
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
 from tests.broker.controller.ensemble import Cluster
-from tests.broker.coordinator.group.stories import Story as GroupStory
-from tests.broker.coordinator.transaction.stories import T0, TIMEOUT_MS
-from tests.broker.coordinator.transaction.stories import Story as TransactionStory
+from tests.broker.coordinator.group.scenarios import Scenario as GroupScenario
+from tests.broker.coordinator.transaction.scenarios import T0, TIMEOUT_MS
+from tests.broker.coordinator.transaction.scenarios import Scenario as TransactionScenario
 
 NAMES = ("a", "bad", "z")
 OTHERS = ["a", "z"]
@@ -66,16 +66,18 @@ def of_each(patch: pytest.MonkeyPatch, owner: Any, name: str) -> None:
 # Coordinators.
 
 
-def groups_with_offsets() -> GroupStory:
+def groups_with_offsets() -> GroupScenario:
     """Three groups without members, each with an offset of topic t."""
-    story = GroupStory()
-    story.commit()
-    offsets = story.group.offsets
-    story.shard.groups.clear()
+    scenario = GroupScenario()
+    scenario.commit()
+    offsets = scenario.group.offsets
+    scenario.shard.groups.clear()
     for name in NAMES:
-        story.shard.groups[name] = Group(name, now_ms=story.now_ms, whole=story.shard.account)
-        story.shard.groups[name].offsets.update(offsets)
-    return story
+        scenario.shard.groups[name] = Group(
+            name, now_ms=scenario.now_ms, whole=scenario.shard.account
+        )
+        scenario.shard.groups[name].offsets.update(offsets)
+    return scenario
 
 
 def named(turns: Iterable[CoordinatorResult]) -> list[str]:
@@ -86,50 +88,50 @@ def named(turns: Iterable[CoordinatorResult]) -> list[str]:
 
 def offsets_expire(patch: pytest.MonkeyPatch) -> list[str]:
     """Of groups that nobody uses."""
-    story = groups_with_offsets()
+    scenario = groups_with_offsets()
     of_each(patch, commits, "expired")
-    return named(story.shard.expire(story.now_ms + story.limits.retention_ms + DAY_MS))
+    return named(scenario.shard.expire(scenario.now_ms + scenario.limits.retention_ms + DAY_MS))
 
 
 def offsets_of_deleted_topics(patch: pytest.MonkeyPatch) -> list[str]:
     """Of all groups."""
-    story = groups_with_offsets()
+    scenario = groups_with_offsets()
     of_each(patch, commits, "tombstones")
-    return named(story.shard.forget_topics({"t"}, story.now_ms))
+    return named(scenario.shard.forget_topics({"t"}, scenario.now_ms))
 
 
 def groups_resign(patch: pytest.MonkeyPatch) -> list[str]:
     """Members that wait are sent away."""
-    story = GroupStory()
+    scenario = GroupScenario()
     for name in NAMES:
         member = SimpleNamespace(id=name, joining=name, syncing=None)
         group: Any = SimpleNamespace(id=name, members={name: member})
-        story.shard.groups[name] = group
+        scenario.shard.groups[name] = group
 
     def answer(self: CoordinatorResult, waiter: str, response: object) -> None:
         fail_for(waiter)
         self.answers.append((waiter, response))
 
     patch.setattr(CoordinatorResult, "answer", answer)
-    return [str(waiter) for waiter, _ in story.shard.resign(story.now_ms).answers]
+    return [str(waiter) for waiter, _ in scenario.shard.resign(scenario.now_ms).answers]
 
 
-def transactions() -> TransactionStory:
+def transactions() -> TransactionScenario:
     """Three transactional ids, each with an open transaction."""
-    story = TransactionStory()
-    story.add(story.begun(), T0)
-    begun = story.transaction
-    story.shard.transactions.clear()
+    scenario = TransactionScenario()
+    scenario.add(scenario.begun(), T0)
+    begun = scenario.transaction
+    scenario.shard.transactions.clear()
     for name in NAMES:
-        story.shard.transactions[name] = replace(begun, id=name)
-    return story
+        scenario.shard.transactions[name] = replace(begun, id=name)
+    return scenario
 
 
 def transactions_time_out(patch: pytest.MonkeyPatch) -> list[str]:
     """Those whose producers are silent."""
-    story = transactions()
+    scenario = transactions()
     of_each(patch, Transaction, "timed_out")
-    turns = story.shard.abort_timed_out(story.now_ms + TIMEOUT_MS + DAY_MS)
+    turns = scenario.shard.abort_timed_out(scenario.now_ms + TIMEOUT_MS + DAY_MS)
     return [record.transactional_id for result in turns for record in result.records]
 
 

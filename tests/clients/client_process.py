@@ -19,11 +19,11 @@ from tests.waiting import forget, watch
 class ClientProcess:
     """The other side of a client: starts it, ends it, and kills it where it hangs."""
 
-    def __init__(self, story: Path, module: str, *arguments: str) -> None:
-        """`story` is the file for its lines, `module` what `python -m` runs."""
-        self.name = story.stem
-        self._story = story
-        with story.open("wb") as lines:
+    def __init__(self, scenario: Path, module: str, *arguments: str) -> None:
+        """`scenario` is the file for its lines, `module` what `python -m` runs."""
+        self.name = scenario.stem
+        self._scenario = scenario
+        with scenario.open("wb") as lines:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", module, *arguments], stdin=subprocess.PIPE, stdout=lines
             )
@@ -31,11 +31,11 @@ class ClientProcess:
 
     def told(self) -> list[dict[str, Any]]:
         """Its lines so far."""
-        return told(self._story)
+        return told(self._scenario)
 
     def lines(self) -> int:
         """How many there are."""
-        return self._story.read_bytes().count(b"\n")
+        return self._scenario.read_bytes().count(b"\n")
 
     def end(self, timeout_s: float) -> bool:
         """Have it come to its end; False where it had to be killed."""
@@ -57,9 +57,9 @@ class ClientProcess:
         self._process.communicate()
 
 
-def told(story: Path) -> list[dict[str, Any]]:
+def told(scenario: Path) -> list[dict[str, Any]]:
     """The lines of a client, but for the one that it is writing, or was killed at."""
-    lines = story.read_text().splitlines(keepends=True)
+    lines = scenario.read_text().splitlines(keepends=True)
     return [json.loads(line) for line in lines if line.endswith("\n")]
 
 

@@ -27,7 +27,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 @pytest.fixture(scope="module")
 def transactional_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A broker of the module's own for stories of transactions."""
+    """A broker of the module's own for scenarios of transactions."""
     with broker_under_test(tmp_path_factory.mktemp("transactions"), SETTINGS) as started:
         yield started
 

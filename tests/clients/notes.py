@@ -36,8 +36,8 @@ class Notes:
     def of(cls, directory: Path) -> Notes:
         """From what the clients have written down so far."""
         notes = cls()
-        for story in directory.glob("*.jsonl"):
-            for line in told(story):
+        for scenario in directory.glob("*.jsonl"):
+            for line in told(scenario):
                 notes._add(line)
         return notes
 

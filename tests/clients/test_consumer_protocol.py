@@ -1,6 +1,6 @@
 """Real consumers with group.protocol=consumer: librdkafka's and Java's, of both lines.
 
-The broker of these stories is their own: it has the protocol on, and heartbeats are quick.
+The broker of these scenarios is their own: it has the protocol on, and heartbeats are quick.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CONSUMER_GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A broker for the stories of this module."""
+    """A broker for the scenarios of this module."""
     with broker_under_test(tmp_path_factory.mktemp("consumers"), SETTINGS) as started:
         yield started
 

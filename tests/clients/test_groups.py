@@ -1,7 +1,7 @@
 """Groups of real consumers: sharing, static members, restarts, and Apache's tools.
 
-The broker of these stories is their own, so that it can be restarted and killed; joins do not wait
-for more members.
+The broker of these scenarios is their own, so that it can be restarted and killed; joins do not
+wait for more members.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ DUMP_LOG = "kafka.tools.DumpLogSegments"
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A broker for the stories of this module."""
+    """A broker for the scenarios of this module."""
     with broker_under_test(tmp_path_factory.mktemp("groups"), SETTINGS) as started:
         yield started
 

@@ -121,9 +121,9 @@ class Load:
 
     def _client(self, role: str, name: str) -> ClientProcess:
         seed = self.random.randrange(2**32)
-        story = self.directory / f"{role}-{name}.jsonl"
+        scenario = self.directory / f"{role}-{name}.jsonl"
         where = self.broker.bootstrap, str(seed), str(self.directory), TEAM, "{}"
-        return ClientProcess(story, under_load.__name__, role, name, *where)
+        return ClientProcess(scenario, under_load.__name__, role, name, *where)
 
     def _end(self, client: ClientProcess) -> None:
         if not client.end(seconds(ANSWER)):
@@ -148,15 +148,15 @@ def _run(directory: Path, seed: int, kills: int) -> None:
     with broker_under_test(directory, SETTINGS) as broker:
         _create_topic(broker)
         commit_first_offsets(broker.bootstrap, TEAM, {})
-        stories = directory / "clients"
-        stories.mkdir()
-        with Load(stories, broker, Random(seed)) as load:
+        scenarios = directory / "clients"
+        scenarios.mkdir()
+        with Load(scenarios, broker, Random(seed)) as load:
             load.run(kills)
             visible = Counter(seen_in(broker, TOPIC, PARTITIONS))
-            check_values(Notes.of(stories).attempts, visible)
-            _until_caught_up(stories, set(visible))
+            check_values(Notes.of(scenarios).attempts, visible)
+            _until_caught_up(scenarios, set(visible))
             load.end_members()
-        notes = Notes.of(stories)
+        notes = Notes.of(scenarios)
         assert notes.read.keys() == visible.keys(), "members have read what was aborted"
         assert not notes.faults, notes.faults
         for partition, offset in committed(broker.bootstrap, TEAM, {}).items():

@@ -1,6 +1,6 @@
 """Transactions of real producers, and what consumers see of them.
 
-The broker of these stories is their own, so that it can be killed; it looks for transactions that
+The broker of these scenarios is their own, so that it can be killed; it looks for transactions that
 take too long every 200 ms.
 """
 
@@ -37,7 +37,7 @@ def broker(transactional_broker: Broker) -> Broker:
 
 @pytest.fixture
 def topic(broker: Broker, request: pytest.FixtureRequest) -> str:
-    """The topic of one story."""
+    """The topic of one scenario."""
     return new_topic(broker, request.node.name.replace("[", "-").replace("]", ""))
 
 
@@ -153,7 +153,7 @@ def test_offsets_are_committed_with_the_produced_records(broker: Broker, topic: 
 def test_aiokafka_commits_and_aborts(broker: Broker, topic: str) -> None:
     """With offsets of a group in the transaction."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         transactional = AIOKafkaProducer(bootstrap_servers=broker.bootstrap, transactional_id=topic)
         await transactional.start()
         try:
@@ -168,7 +168,7 @@ def test_aiokafka_commits_and_aborts(broker: Broker, topic: str) -> None:
         finally:
             await transactional.stop()
 
-    asyncio.run(asyncio.wait_for(story(), seconds(ANSWER)))
+    asyncio.run(asyncio.wait_for(scenario(), seconds(ANSWER)))
     assert seen(broker, topic) == ["kept"]
     group = librdkafka.consumer(broker.bootstrap, **{"group.id": f"{topic}-group"})
     (offset,) = group.committed([TopicPartition(topic, 0)], timeout=seconds(ANSWER))

@@ -1,4 +1,4 @@
-"""A broker's settings for stories of transactions, topics for them, and what consumers see."""
+"""A broker's settings for scenarios of transactions, topics for them, and what consumers see."""
 
 from __future__ import annotations
 

@@ -187,8 +187,8 @@ class Crowd:
     def _start(self, part: str, role: str, name: str, team: str, properties: str) -> None:
         directory = self._directory / part
         where = self._bootstrap, str(self._seed()), str(directory), team, properties
-        story = directory / f"{role}-{name}.jsonl"
-        self._clients.append(ClientProcess(story, clients.__name__, role, name, *where))
+        scenario = directory / f"{role}-{name}.jsonl"
+        self._clients.append(ClientProcess(scenario, clients.__name__, role, name, *where))
 
     def end_writers(self) -> None:
         """End producers and operator, and abort what they have left open."""
@@ -350,8 +350,8 @@ def unread(crowd: Crowd, team: str, values: Collection[str]) -> int:
 def play(directory: Path, *, secured: bool, seed: int, rounds: int) -> None:
     """One campaign, and all that must be true after it."""
     print(f"seed {seed}")
-    stories = directory / "clients"
-    stories.mkdir()
+    scenarios = directory / "clients"
+    scenarios.mkdir()
     random = Random(seed)
     with scene(directory, secured=secured) as it:
         cluster = it.cluster
@@ -359,7 +359,7 @@ def play(directory: Path, *, secured: bool, seed: int, rounds: int) -> None:
         cluster.create(TOPIC, PARTITIONS)
         campaign = Campaign(cluster, it.network, it.disks, random, partial(print, flush=True))
         loaded = under_load(cluster.bootstrap, PLAIN, PLAIN_PARTITIONS, it.properties)
-        with loaded as load, Crowd(stories, it, random) as crowd:
+        with loaded as load, Crowd(scenarios, it, random) as crowd:
             campaign.run(rounds)
             crowd.end_writers()
             place_everywhere(it, campaign)

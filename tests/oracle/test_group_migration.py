@@ -270,7 +270,7 @@ def test_answers_and_records_are_the_same(
     But for what each broker draws, the order of members, and the topics' metadata: Apache writes a
     hash of that since 4.1, as a part of another record, and reads what it wrote before.
     """
-    stories = []
+    scenarios = []
     for side in sides:
         _await_coordinator(side)
         name = question.__name__
@@ -291,8 +291,8 @@ def test_answers_and_records_are_the_same(
         # Members stand in the order of Apache's hash maps.
         for _, lines in groupby(written, key=itemgetter(0)):
             told += sorted(line for _, line in lines if line)
-        stories.append(told)
-    parted = [line for line in ndiff(stories[0], stories[1]) if line[0] in "+-"]
+        scenarios.append(told)
+    parted = [line for line in ndiff(scenarios[0], scenarios[1]) if line[0] in "+-"]
     assert not parted, "\n".join(["", *parted])
 
 

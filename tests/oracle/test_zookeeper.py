@@ -17,13 +17,13 @@ from kazoo.security import CREATOR_ALL_ACL, make_digest_acl
 from tests.oracle.apache import OwnZooKeeper, ZooKeeper
 from tests.waiting import ANSWER, START, seconds
 
-#: As long as servers grant: no story is about a session that ends by itself.
+#: As long as servers grant: no scenario is about a session that ends by itself.
 LONGEST_SESSION_S = 40.0
 
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ZooKeeper, ZooKeeper]]:
-    """Apache's and ours, for all stories."""
+    """Apache's and ours, for all scenarios."""
     directory = tmp_path_factory.mktemp("zookeepers")
     with (
         ZooKeeper(directory=directory / "apache") as apache,
@@ -45,7 +45,7 @@ class Teller:
 
     @contextmanager
     def session(self, chroot: str | None = None) -> Iterator[KazooClient]:
-        """A client below the story's own znode."""
+        """A client below the scenario's own znode."""
         where = self.chroot if chroot is None else chroot
         client = KazooClient(f"{self.server.connect}{where}", timeout=LONGEST_SESSION_S)
         client.start(seconds(START))
@@ -184,14 +184,14 @@ def sessions(teller: Teller) -> None:
         teller.ask(client.get_children, "/")
 
 
-@pytest.mark.parametrize("story", [znodes, transactions, access, watches, sessions])
+@pytest.mark.parametrize("scenario", [znodes, transactions, access, watches, sessions])
 def test_the_same_is_answered(
-    servers: tuple[ZooKeeper, ZooKeeper], story: Callable[[Teller], None]
+    servers: tuple[ZooKeeper, ZooKeeper], scenario: Callable[[Teller], None]
 ) -> None:
     """A difference is a bug in ours."""
-    apache, own = (Teller(server, story.__name__) for server in servers)
-    story(apache)
-    story(own)
+    apache, own = (Teller(server, scenario.__name__) for server in servers)
+    scenario(apache)
+    scenario(own)
     assert own.said == apache.said
     assert apache.said
 

@@ -56,7 +56,7 @@ def test_a_failing_run_is_shrunk_to_few_faults() -> None:
     whole, short = run(seed, VARIANTS[variant]), shortened(variant, seed)
     assert short.breach is not None
     assert 0 < len(short.faults) < len(whole.faults)
-    assert "BREACH" in short.story[-1]
+    assert "BREACH" in short.transcript[-1]
 
 
 @pytest.mark.parametrize("swallowed", [True, False])

@@ -21,7 +21,7 @@ def create(path: str, data: bytes = b"") -> kazoo.Create:
 def test_acknowledged_changes_are_on_disk(tmp_path: Path) -> None:
     """A reader of the file sees each answered change; a restart serves it."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path) as first, connected(first) as client:
             for number in range(20):
                 assert await client.request(create(f"/n{number}")) == 0
@@ -30,7 +30,7 @@ def test_acknowledged_changes_are_on_disk(tmp_path: Path) -> None:
             assert await client.request(kazoo.Exists("/n19", False)) == 0
             assert await client.request(kazoo.Exists("/n20", False)) == -101
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_disk_that_fails_ends_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,7 +39,7 @@ def test_a_disk_that_fails_ends_the_server(tmp_path: Path, monkeypatch: pytest.M
     def full(descriptor: int, data: bytes) -> None:
         raise OSError(28, os.strerror(28))
 
-    async def story() -> None:
+    async def scenario() -> None:
         started = await Server.open(Options(data_directory=tmp_path, port=0))
         serving = asyncio.create_task(started.serve())
         async with connected(started) as client:
@@ -51,7 +51,7 @@ def test_a_disk_that_fails_ends_the_server(tmp_path: Path, monkeypatch: pytest.M
             with pytest.raises(asyncio.IncompleteReadError):
                 await asking
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_the_journal_does_not_grow_for_ever(
@@ -60,7 +60,7 @@ def test_the_journal_does_not_grow_for_ever(
     """Once it is twice as large as what it says, a snapshot takes its place."""
     monkeypatch.setattr(server, "JOURNAL_BYTES_LEAST", 10_000)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path) as started, connected(started) as client:
             await client.request(create("/a"))
             sizes = []
@@ -69,25 +69,25 @@ def test_the_journal_does_not_grow_for_ever(
                 sizes.append((tmp_path / server.FILE_NAME).stat().st_size)
             assert max(sizes) < 12_000
 
-    asyncio.run(story())
+    asyncio.run(scenario())
     assert journal_file.read(tmp_path / server.FILE_NAME).get("/a")[1].version == 100
 
 
 def test_a_directory_has_one_server(tmp_path: Path) -> None:
     """Two writers of one journal would destroy it."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path):
             with pytest.raises(ServerError, match="another process uses this directory"):
                 await Server.open(Options(data_directory=tmp_path, port=0))
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     """One line that says where; the directory is free again."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path / "a") as started:
             options = Options(data_directory=tmp_path / "b", port=started.port)
             with pytest.raises(ServerError, match=rf"cannot listen at 127\.0\.0\.1:{started.port}"):
@@ -95,7 +95,7 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
             async with running(tmp_path / "b"):
                 pass
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_damaged_journal_is_not_served(tmp_path: Path) -> None:
@@ -112,20 +112,20 @@ def test_a_damaged_journal_is_not_served(tmp_path: Path) -> None:
 def test_nonsense_is_hung_up_on(tmp_path: Path, sent: bytes) -> None:
     """A frame too large, of negative length, or that is no request; others are served."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path) as started, plain(started) as stranger:
             stranger.writer.write(sent)
             assert await stranger.until_closed() == b""
             async with connected(started) as client:
                 assert await client.request(create("/a")) == 0
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_one_address_has_so_many_connections(tmp_path: Path) -> None:
     """As maxClientCnxns of zoo.cfg; who leaves makes room."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path, connections_per_address=2) as started:
             async with connected(started), connected(started):
                 async with plain(started) as third:
@@ -136,13 +136,13 @@ def test_one_address_has_so_many_connections(tmp_path: Path) -> None:
             async with connected(started) as client:
                 assert await client.request(kazoo.Exists("/", False)) == 0
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_requests_of_a_client_are_answered_in_their_order(tmp_path: Path) -> None:
     """More at once than wait for a turn; reading goes on when they were served."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path) as started, connected(started) as client:
             for xid in range(1000):
                 frame = kazoo.int_int_struct.pack(xid, 3) + kazoo.Exists("/", False).serialize()
@@ -152,4 +152,4 @@ def test_requests_of_a_client_are_answered_in_their_order(tmp_path: Path) -> Non
                 told = await client.reader.readexactly(length)
                 assert kazoo.reply_header_struct.unpack_from(told)[0] == xid
 
-    asyncio.run(story())
+    asyncio.run(scenario())

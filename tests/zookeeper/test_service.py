@@ -293,9 +293,9 @@ def test_unsupported_requests_are_refused() -> None:
 def test_commands(tmp_path: Path, command: str, said: str) -> None:
     """What Apache's says in its words, and then the connection is closed."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path) as started, connected(started), plain(started) as probe:
             probe.writer.write(command.encode())
             assert said in (await probe.until_closed()).decode()
 
-    asyncio.run(story())
+    asyncio.run(scenario())

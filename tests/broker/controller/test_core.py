@@ -1,6 +1,6 @@
 """What the controller does upon each event, as transcripts; and what its core refuses to do.
 
-`transcripts/` holds what is commanded and answered in each play. After a change that is meant:
+`transcripts/` holds what is commanded and answered in each scenario. After a change that is meant:
 
     python -m tests.broker.controller.test_core
 """
@@ -37,7 +37,7 @@ from barnabas_broker.zk.znodes import (
 )
 from barnabas_kafka.ids import TopicPartition
 from tests.broker.controller.ensemble import NOW_MS, Lost
-from tests.broker.controller.plays import EVENTS, Play
+from tests.broker.controller.scenarios import EVENTS, Scenario
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -49,264 +49,266 @@ def topic(*replicas: tuple[int, ...], name: str = "t", **config: str) -> NewTopi
     return NewTopic(name=name, assignments=list(enumerate(replicas)), configs=named)
 
 
-def a_follower_falls_behind() -> Play:
+def a_follower_falls_behind() -> Scenario:
     """And catches up again."""
-    play = Play("A follower falls behind, and catches up", topic((2, 1, 3)))
-    play.alter(2, T0, 2, 3)
-    play.alter(2, T0, 2, 3, 1)
-    play.outcome("t")
-    return play
+    scenario = Scenario("A follower falls behind, and catches up", topic((2, 1, 3)))
+    scenario.alter(2, T0, 2, 3)
+    scenario.alter(2, T0, 2, 3, 1)
+    scenario.outcome("t")
+    return scenario
 
 
-def a_leader_knows_less() -> Play:
+def a_leader_knows_less() -> Scenario:
     """Somebody else has written the state: the store refuses it, and it is judged again."""
-    play = Play("The state has been written by somebody else", topic((2, 1, 3)))
+    scenario = Scenario("The state has been written by somebody else", topic((2, 1, 3)))
     znode = PartitionStateZnode("t", 0)
-    data = play.cluster.stores[1].get(znode.path)[0]
-    play.cluster.ensemble.commit([SetData(znode.path, data)])
-    play.alter(2, T0, 2, 3)
-    play.outcome("t")
-    return play
+    data = scenario.cluster.stores[1].get(znode.path)[0]
+    scenario.cluster.ensemble.commit([SetData(znode.path, data)])
+    scenario.alter(2, T0, 2, 3)
+    scenario.outcome("t")
+    return scenario
 
 
-def an_answer_is_lost() -> Play:
+def an_answer_is_lost() -> Scenario:
     """What was written is granted all the same."""
-    play = Play("The answer of ZooKeeper is lost", topic((2, 1, 3)))
-    play.cluster.stores[1].losses.append(Lost.ANSWER)
-    play.alter(2, T0, 2, 3)
-    play.outcome("t")
-    return play
+    scenario = Scenario("The answer of ZooKeeper is lost", topic((2, 1, 3)))
+    scenario.cluster.stores[1].losses.append(Lost.ANSWER)
+    scenario.alter(2, T0, 2, 3)
+    scenario.outcome("t")
+    return scenario
 
 
-def another_controller_has_followed() -> Play:
+def another_controller_has_followed() -> Scenario:
     """Nothing is written any more."""
-    play = Play("Another controller has followed", topic((2, 1, 3)))
-    play.cluster.ensemble.commit(
+    scenario = Scenario("Another controller has followed", topic((2, 1, 3)))
+    scenario.cluster.ensemble.commit(
         [SetData(ControllerEpochZnode.PATH, ControllerEpochZnode.encode(2))]
     )
-    play.alter(2, T0, 2, 3)
-    return play
+    scenario.alter(2, T0, 2, 3)
+    return scenario
 
 
-def a_broker_dies() -> Play:
+def a_broker_dies() -> Scenario:
     """Leaders are elected from the ISR; what only it had waits."""
-    play = Play("A broker dies", topic((2, 1, 3), (1, 2, 3)), topic((2,), name="only"))
-    play.cluster.kill(2)
+    scenario = Scenario("A broker dies", topic((2, 1, 3), (1, 2, 3)), topic((2,), name="only"))
+    scenario.cluster.kill(2)
     for name in ("t", "only"):
-        play.outcome(name)
-    return play
+        scenario.outcome(name)
+    return scenario
 
 
-def the_store_refuses_an_election() -> Play:
+def the_store_refuses_an_election() -> Scenario:
     """It is held again by what the store has, and once more when a timer says so."""
-    play = Play("A state is gone when its leader dies", topic((2, 1, 3)), topic((2, 3), name="u"))
+    scenario = Scenario(
+        "A state is gone when its leader dies", topic((2, 1, 3)), topic((2, 3), name="u")
+    )
     znode = PartitionStateZnode("t", 0)
-    data = play.cluster.stores[1].get(znode.path)[0]
-    play.cluster.ensemble.commit([Delete(znode.path)])
-    play.cluster.kill(2)
-    play.tell("The znode is restored.")
-    play.cluster.ensemble.commit([Create(znode.path, data)])
-    play.process(events.ElectionsRetried())
-    play.outcome("t")
-    return play
+    data = scenario.cluster.stores[1].get(znode.path)[0]
+    scenario.cluster.ensemble.commit([Delete(znode.path)])
+    scenario.cluster.kill(2)
+    scenario.tell("The znode is restored.")
+    scenario.cluster.ensemble.commit([Create(znode.path, data)])
+    scenario.process(events.ElectionsRetried())
+    scenario.outcome("t")
+    return scenario
 
 
-def a_careful_election() -> Play:
+def a_careful_election() -> Scenario:
     """All replicas say how far their logs go, and the longest leads."""
-    play = Play("The only replica in sync was not stopped in order", topic((3, 2, 1)))
-    play.cluster.kill(2)
-    play.alter(3, T0, 3)
-    play.cluster.kill(3)
-    play.tell("Broker 3 is back, and says that its log may be short; so is broker 2.")
-    play.cluster.start(3, unclean=True)
-    play.cluster.start(2)
+    scenario = Scenario("The only replica in sync was not stopped in order", topic((3, 2, 1)))
+    scenario.cluster.kill(2)
+    scenario.alter(3, T0, 3)
+    scenario.cluster.kill(3)
+    scenario.tell("Broker 3 is back, and says that its log may be short; so is broker 2.")
+    scenario.cluster.start(3, unclean=True)
+    scenario.cluster.start(2)
     for broker, end in ((3, 7), (2, 9), (1, 8)):
-        play.cluster.ends[broker, T0] = LogEnd(1, end)
-        play.cluster.settle()
-    play.outcome("t")
-    return play
+        scenario.cluster.ends[broker, T0] = LogEnd(1, end)
+        scenario.cluster.settle()
+    scenario.outcome("t")
+    return scenario
 
 
-def a_controlled_shutdown() -> Play:
+def a_controlled_shutdown() -> Scenario:
     """What it leads is handed over, but what only it can lead."""
-    play = Play("A broker is about to stop", topic((2, 1), (1, 2)), topic((2, 3), name="u"))
-    play.alter(2, TopicPartition("u", 0), 2)
-    epoch = play.cluster.image.brokers[2].epoch
-    play.process(events.ControlledShutdown(2, epoch))
-    play.process(events.ControlledShutdown(2, epoch - 1))
+    scenario = Scenario("A broker is about to stop", topic((2, 1), (1, 2)), topic((2, 3), name="u"))
+    scenario.alter(2, TopicPartition("u", 0), 2)
+    epoch = scenario.cluster.image.brokers[2].epoch
+    scenario.process(events.ControlledShutdown(2, epoch))
+    scenario.process(events.ControlledShutdown(2, epoch - 1))
     for name in ("t", "u"):
-        play.outcome(name)
-    return play
+        scenario.outcome(name)
+    return scenario
 
 
-def a_controller_dies() -> Play:
+def a_controller_dies() -> Scenario:
     """The next one reads everything, elects, finishes what was begun."""
-    play = Play("The controller dies", topic((1, 2), (2, 3)), topic((2, 3), name="doomed"))
-    play.cluster.ensemble.commit([Create("/admin/delete_topics/doomed")])
-    play.cluster.kill(1)
-    play.outcome("t")
-    return play
+    scenario = Scenario("The controller dies", topic((1, 2), (2, 3)), topic((2, 3), name="doomed"))
+    scenario.cluster.ensemble.commit([Create("/admin/delete_topics/doomed")])
+    scenario.cluster.kill(1)
+    scenario.outcome("t")
+    return scenario
 
 
-def a_topic_is_deleted() -> Play:
+def a_topic_is_deleted() -> Scenario:
     """Its znodes stay until every broker has confirmed."""
-    play = Play("A topic is deleted", topic((1, 2)), topic((3,), name="other"))
-    play.process(events.TopicDeletion(["t"]))
-    return play
+    scenario = Scenario("A topic is deleted", topic((1, 2)), topic((3,), name="other"))
+    scenario.process(events.TopicDeletion(["t"]))
+    return scenario
 
 
-def topics_are_created() -> Play:
+def topics_are_created() -> Scenario:
     """Each in a transaction of its own; one that somebody else has written is left alone."""
-    play = Play("Topics are created", brokers=2)
-    play.cluster.ensemble.commit([Create("/config/topics/left", b'{"version":1,"config":{}}')])
+    scenario = Scenario("Topics are created", brokers=2)
+    scenario.cluster.ensemble.commit([Create("/config/topics/left", b'{"version":1,"config":{}}')])
     stray = b'{"version":1,"partitions":{"0":[1]}}'
-    play.cluster.ensemble.commit([Create("/brokers/topics/stray", stray)])
+    scenario.cluster.ensemble.commit([Create("/brokers/topics/stray", stray)])
     new = [topic((1, 2), (2, 1), name="left"), topic((2,), name="stray"), topic((9,), name="no")]
-    play.process(events.TopicCreation(new))
-    play.outcome("left")
-    return play
+    scenario.process(events.TopicCreation(new))
+    scenario.outcome("left")
+    return scenario
 
 
-def partitions_are_added() -> Play:
+def partitions_are_added() -> Scenario:
     """Those that there are keep their states; brokers about to stop are not in sync."""
-    play = Play("Partitions are added", topic((1, 2)), topic((2,), name="whole"))
-    play.process(events.ControlledShutdown(2, play.cluster.image.brokers[2].epoch))
+    scenario = Scenario("Partitions are added", topic((1, 2)), topic((2,), name="whole"))
+    scenario.process(events.ControlledShutdown(2, scenario.cluster.image.brokers[2].epoch))
     growths = [Growth("t", 2, [(2, 1)]), Growth("whole", 1), Growth("no", 2)]
-    play.process(events.PartitionCreation(growths))
-    play.outcome("t")
-    return play
+    scenario.process(events.PartitionCreation(growths))
+    scenario.outcome("t")
+    return scenario
 
 
-def producer_ids_are_allocated() -> Play:
+def producer_ids_are_allocated() -> Scenario:
     """By the version of the block before, which a broker that claims for itself may have set."""
-    play = Play("Producer ids are allocated")
-    play.process(events.AllocateProducerIds(2, play.cluster.image.brokers[2].epoch, -1))
-    play.tell("Broker 3 claims a block by itself.")
-    play.cluster.controllers[3].active.process(
+    scenario = Scenario("Producer ids are allocated")
+    scenario.process(events.AllocateProducerIds(2, scenario.cluster.image.brokers[2].epoch, -1))
+    scenario.tell("Broker 3 claims a block by itself.")
+    scenario.cluster.controllers[3].active.process(
         events.AllocateProducerIds(3, None, 4711), now_ms=NOW_MS
     )
-    play.process(events.AllocateProducerIds(2, play.cluster.image.brokers[2].epoch - 1, -1))
-    return play
+    scenario.process(events.AllocateProducerIds(2, scenario.cluster.image.brokers[2].epoch - 1, -1))
+    return scenario
 
 
-def a_topic_of_a_broker_alone_is_deleted() -> Play:
+def a_topic_of_a_broker_alone_is_deleted() -> Scenario:
     """Nobody else is waited for, wherever its replicas are; its own failure is."""
-    play = Play("A broker with a store of its own deletes topics", topic((1, 2)), brokers=2)
-    play.cluster.kill(2)
-    play.cluster.active_controller.active.context.alone = True
-    play.process(events.TopicDeletion(["t"]))
-    return play
+    scenario = Scenario("A broker with a store of its own deletes topics", topic((1, 2)), brokers=2)
+    scenario.cluster.kill(2)
+    scenario.cluster.active_controller.active.context.alone = True
+    scenario.process(events.TopicDeletion(["t"]))
+    return scenario
 
 
-def an_old_tool_creates_a_topic() -> Play:
+def an_old_tool_creates_a_topic() -> Scenario:
     """And adds a partition to another: both get what they lack."""
-    play = Play("A tool up to 2.8 creates and grows topics", topic((1, 2)))
+    scenario = Scenario("A tool up to 2.8 creates and grows topics", topic((1, 2)))
     created = TopicZnode("old").encode(TopicAssignment(None, {0: ReplicaAssignment((2, 3))}))
-    play.cluster.ensemble.commit([Create("/brokers/topics/old", created)])
-    play.cluster.settle()
+    scenario.cluster.ensemble.commit([Create("/brokers/topics/old", created)])
+    scenario.cluster.settle()
     znode = TopicZnode("t")
-    known = znode.decode(play.cluster.stores[1].get(znode.path)[0])
+    known = znode.decode(scenario.cluster.stores[1].get(znode.path)[0])
     grown = TopicAssignment(known.id, {**known.partitions, 1: ReplicaAssignment((9, 2))})
-    play.cluster.ensemble.commit([SetData(znode.path, znode.encode(grown))])
-    play.cluster.settle()
+    scenario.cluster.ensemble.commit([SetData(znode.path, znode.encode(grown))])
+    scenario.cluster.settle()
     for name in ("old", "t"):
-        play.outcome(name)
-    return play
+        scenario.outcome(name)
+    return scenario
 
 
-def a_log_directory_fails() -> Play:
+def a_log_directory_fails() -> Scenario:
     """Its replicas leave the ISR, and are led by others; both again when it works."""
-    play = Play("A log directory fails, and works again", topic((2, 3, 1)))
-    play.cluster.disk(2, T0, works=False)
-    play.tell("The directory works again.")
-    play.cluster.disk(2, T0, works=True)
-    play.outcome("t")
-    return play
+    scenario = Scenario("A log directory fails, and works again", topic((2, 3, 1)))
+    scenario.cluster.disk(2, T0, works=False)
+    scenario.tell("The directory works again.")
+    scenario.cluster.disk(2, T0, works=True)
+    scenario.outcome("t")
+    return scenario
 
 
-def a_partition_moves() -> Play:
+def a_partition_moves() -> Scenario:
     """New replicas catch up, old ones go; a second move is called off."""
-    play = Play("A partition is moved", topic((1, 2)), brokers=4)
-    play.process(events.ApiPartitionReassignment({T0: [3, 4]}))
-    play.alter(1, T0, 1, 2, 3, 4)
-    play.tell("It is to go back, and then not.")
-    play.process(events.ApiPartitionReassignment({T0: [1]}))
-    play.process(events.ApiPartitionReassignment({T0: None}))
-    play.outcome("t")
-    return play
+    scenario = Scenario("A partition is moved", topic((1, 2)), brokers=4)
+    scenario.process(events.ApiPartitionReassignment({T0: [3, 4]}))
+    scenario.alter(1, T0, 1, 2, 3, 4)
+    scenario.tell("It is to go back, and then not.")
+    scenario.process(events.ApiPartitionReassignment({T0: [1]}))
+    scenario.process(events.ApiPartitionReassignment({T0: None}))
+    scenario.outcome("t")
+    return scenario
 
 
-def elections_asked_for() -> Play:
+def elections_asked_for() -> Scenario:
     """The preferred leader, any that is left, and none."""
-    play = Play("Elections are asked for", topic((2, 1), (3, 1)))
-    play.cluster.kill(2)
-    play.cluster.start(2)
-    play.attach()
-    play.alter(1, T0, 1, 2)
+    scenario = Scenario("Elections are asked for", topic((2, 1), (3, 1)))
+    scenario.cluster.kill(2)
+    scenario.cluster.start(2)
+    scenario.attach()
+    scenario.alter(1, T0, 1, 2)
     preferred = ElectionType.PREFERRED
-    play.process(events.ReplicaLeaderElection(preferred, [T0, T1, TopicPartition("no", 0)]))
-    play.outcome("t")
-    return play
+    scenario.process(events.ReplicaLeaderElection(preferred, [T0, T1, TopicPartition("no", 0)]))
+    scenario.outcome("t")
+    return scenario
 
 
-def leadership_is_balanced() -> Play:
+def leadership_is_balanced() -> Scenario:
     """A broker that leads too little gets its partitions back."""
-    play = Play("Leadership is balanced", topic((2, 1), (2, 3)))
-    play.cluster.kill(2)
-    play.cluster.start(2)
-    play.alter(1, T0, 1, 2)
-    play.alter(3, T1, 3, 2)
-    play.process(events.AutoPreferredReplicaLeaderElection(10))
-    play.outcome("t")
-    return play
+    scenario = Scenario("Leadership is balanced", topic((2, 1), (2, 3)))
+    scenario.cluster.kill(2)
+    scenario.cluster.start(2)
+    scenario.alter(1, T0, 1, 2)
+    scenario.alter(3, T1, 3, 2)
+    scenario.process(events.AutoPreferredReplicaLeaderElection(10))
+    scenario.outcome("t")
+    return scenario
 
 
-def unclean_elections_are_allowed() -> Play:
+def unclean_elections_are_allowed() -> Scenario:
     """What nobody leads is led as soon as the topic's settings allow it."""
-    play = Play("Unclean elections become allowed", topic((2, 3)))
-    play.alter(2, T0, 2)
-    play.cluster.kill(2)
+    scenario = Scenario("Unclean elections become allowed", topic((2, 3)))
+    scenario.alter(2, T0, 2)
+    scenario.cluster.kill(2)
     change = ConfigChange("unclean.leader.election.enable", value="true")
     request = ConfigRequest(ConfigResource.TOPIC, "t", [change])
-    play.tell("The topic's settings are changed.")
-    play.cluster.active_controller.incremental_alter_configs(
+    scenario.tell("The topic's settings are changed.")
+    scenario.cluster.active_controller.incremental_alter_configs(
         [request], principal=ANONYMOUS, now_ms=NOW_MS
     )
-    play.cluster.settle()
-    play.outcome("t")
-    return play
+    scenario.cluster.settle()
+    scenario.outcome("t")
+    return scenario
 
 
-def a_leader_writes_itself() -> Play:
+def a_leader_writes_itself() -> Scenario:
     """As brokers before 2.7 do."""
-    play = Play("A leader writes the ISR itself", topic((2, 1, 3)))
-    leader = play.cluster.controllers[2]
+    scenario = Scenario("A leader writes the ISR itself", topic((2, 1, 3)))
+    leader = scenario.cluster.controllers[2]
     state = leader.image.topics["t"].partitions[0]
     wanted = type(state)(**{name: getattr(state, name) for name in state.__slots__} | {"isr": (2,)})
     leader.write_in_sync(T0, wanted, now_ms=NOW_MS)
     leader.notify_controller([T0], now_ms=NOW_MS)
-    play.cluster.settle()
-    play.outcome("t")
-    return play
+    scenario.cluster.settle()
+    scenario.outcome("t")
+    return scenario
 
 
-def old_tools_ask() -> Play:
+def old_tools_ask() -> Scenario:
     """For moves and elections, in znodes that go when it is done."""
-    play = Play("Tools up to 2.8 ask in znodes", topic((1, 2), (2, 1)))
+    scenario = Scenario("Tools up to 2.8 ask in znodes", topic((1, 2), (2, 1)))
     wanted = ReassignPartitionsZnode.encode({T0: (3,)})
-    play.cluster.ensemble.commit([Create(ReassignPartitionsZnode.PATH, wanted)])
-    play.cluster.settle()
-    play.alter(1, T0, 1, 2, 3)
+    scenario.cluster.ensemble.commit([Create(ReassignPartitionsZnode.PATH, wanted)])
+    scenario.cluster.settle()
+    scenario.alter(1, T0, 1, 2, 3)
     asked = b'{"version":1,"partitions":[{"topic":"t","partition":1}]}'
-    play.cluster.ensemble.commit([Create(PreferredElectionZnode.PATH, asked)])
-    play.cluster.settle()
-    play.outcome("t")
-    return play
+    scenario.cluster.ensemble.commit([Create(PreferredElectionZnode.PATH, asked)])
+    scenario.cluster.settle()
+    scenario.outcome("t")
+    return scenario
 
 
-PLAYS: dict[str, Callable[[], Play]] = {
-    play.__name__: play
-    for play in (
+PLAYS: dict[str, Callable[[], Scenario]] = {
+    scenario.__name__: scenario
+    for scenario in (
         a_broker_dies,
         a_careful_election,
         a_controlled_shutdown,

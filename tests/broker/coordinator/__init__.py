@@ -1,1 +1,1 @@
-"""Coordinators: pure cores told as stories, and their shells on real logs."""
+"""Coordinators: pure cores told as scenarios, and their shells on real logs."""

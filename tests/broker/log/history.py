@@ -66,7 +66,7 @@ def contents_of(log: PartitionLog) -> Contents:
 
 
 @dataclass
-class Story:
+class Scenario:
     """The notes of one run."""
 
     disk: Disk
@@ -194,12 +194,12 @@ class Player:
     """One of everything, noted step by step."""
 
     def __init__(self, disk: Disk, directory: Path) -> None:
-        self.story = Story(disk)
+        self.scenario = Scenario(disk)
         self.directory = directory
         self.logs: LogDirectories
         self.sequence: dict[int, int] = {}
         self.now_ms = NOW
-        self.story.note("nothing", None)
+        self.scenario.note("nothing", None)
 
     def start(self) -> None:
         self.logs = open_directories(self.directory, config=SMALL)
@@ -208,10 +208,10 @@ class Player:
         self.note("start")
 
     def note(self, name: str) -> None:
-        self.story.note(name, self.logs)
+        self.scenario.note(name, self.logs)
 
     def create(self, tp: TopicPartition, topic_id: UUID) -> None:
-        self.story.cut(tp)
+        self.scenario.cut(tp)
         self.logs.create(tp, SMALL, topic_id, self.now_ms)
         self.note(f"create {tp}")
 
@@ -255,12 +255,12 @@ class Player:
         self.note("checkpoint")
 
     def truncate(self, tp: TopicPartition, offset: int) -> None:
-        self.story.cut(tp)
+        self.scenario.cut(tp)
         self.logs.truncate(tp, offset, now_ms=self.now_ms)
         self.note(f"truncate {tp} to {offset}")
 
     def start_again_at(self, tp: TopicPartition, offset: int) -> None:
-        self.story.cut(tp)
+        self.scenario.cut(tp)
         self.logs.truncate_fully_at(tp, offset, now_ms=self.now_ms)
         self.note(f"start {tp} again at {offset}")
 
@@ -285,18 +285,21 @@ class Player:
         if clean:
             points = {
                 tp: Held(
-                    contents_of(log), log.log_end_offset, self.story.cuts.get(tp, 0), log.topic_id
+                    contents_of(log),
+                    log.log_end_offset,
+                    self.scenario.cuts.get(tp, 0),
+                    log.topic_id,
                 )
                 for tp, log in self.logs.logs.items()
             }
             self.logs.close(broker_epoch=7, now_ms=self.now_ms)
-            self.story.moments.append(Moment("stop", len(self.story.disk.effects), points))
+            self.scenario.moments.append(Moment("stop", len(self.scenario.disk.effects), points))
         else:
             self.logs.close(clean=False)
-            self.story.note("kill", None)
+            self.scenario.note("kill", None)
 
 
-def play(disk: Disk, directory: Path) -> Story:
+def play(disk: Disk, directory: Path) -> Scenario:
     """The whole life; `disk` is in use and above ``directory``."""
     player = Player(disk, directory)
     player.start()
@@ -337,4 +340,4 @@ def play(disk: Disk, directory: Path) -> Story:
     player.flush(B)
     player.append(A, 5, epoch=5)
     player.stop(clean=True)
-    return player.story
+    return player.scenario

@@ -37,7 +37,7 @@ async def waiting(
 def test_bytes_of_all_partitions_count_together() -> None:
     """`min_bytes` is of the whole response."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         first, second = Shelf(), Shelf()
         fetch = await waiting([first, second])
         fetch.grew(60)
@@ -46,7 +46,7 @@ def test_bytes_of_all_partitions_count_together() -> None:
         assert await fetch.future == "answer"
         assert first.fetch_waiters == second.fetch_waiters == set()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 class Hurried:
@@ -63,7 +63,7 @@ class Hurried:
 def test_a_fetch_callback_is_freed_without_garbage_collection(cancelled: bool) -> None:
     """A collection is rare, so parked fetches would pile up."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         request = Hurried()
         fetch = await waiting([Shelf()], answer=request.answer)
         request.hurry = fetch.complete
@@ -78,7 +78,7 @@ def test_a_fetch_callback_is_freed_without_garbage_collection(cancelled: bool) -
 
     gc.disable()
     try:
-        asyncio.run(story())
+        asyncio.run(scenario())
     finally:
         gc.enable()
 
@@ -86,39 +86,39 @@ def test_a_fetch_callback_is_freed_without_garbage_collection(cancelled: bool) -
 def test_time_is_up() -> None:
     """At `max_wait_ms` there is an answer, whatever was found."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         shelf = Shelf()
         assert await (await waiting([shelf], wait_ms=1)).future == "answer"
         assert shelf.fetch_waiters == set()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_it_is_answered_once() -> None:
     """Growth after the answer is for the next fetch."""
     answers = []
 
-    async def story() -> None:
+    async def scenario() -> None:
         fetch = await waiting([Shelf()], answer=lambda: answers.append(1))
         fetch.complete()
         fetch.grew(1000)
         fetch.complete()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
     assert answers == [1]
 
 
 def test_a_client_that_left_is_forgotten() -> None:
     """A cancelled fetch reads nothing and leaves no trace on its partitions."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         shelf = Shelf()
         fetch = await waiting([shelf], answer=lambda: pytest.fail("nobody is there to be told"))
         fetch.future.cancel()
         await asyncio.sleep(0)  # Cancellation is told to callbacks by the loop.
         assert shelf.fetch_waiters == set()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_failing_read_is_the_waiters_failure() -> None:
@@ -127,10 +127,10 @@ def test_a_failing_read_is_the_waiters_failure() -> None:
     def broken() -> object:
         raise OSError("the disk is gone")
 
-    async def story() -> None:
+    async def scenario() -> None:
         fetch = await waiting([Shelf()], answer=broken)
         fetch.grew(1000)
         with pytest.raises(OSError, match="gone"):
             await fetch.future
 
-    asyncio.run(story())
+    asyncio.run(scenario())

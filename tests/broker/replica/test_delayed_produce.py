@@ -52,7 +52,7 @@ class Write:
 def test_it_waits_for_every_partition() -> None:
     """There is one answer, when the last partition is that far."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         first, second = Shelf(), Shelf()
         write = Write((first, 3), (second, 5))
         first.see(counts=2)
@@ -65,13 +65,13 @@ def test_it_waits_for_every_partition() -> None:
         assert write.told == [(0, ErrorCode.NONE), (1, ErrorCode.NONE)]
         assert second.produce_waiters == set()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_partitions_decided_before_the_wait_are_reported_at_its_start() -> None:
     """Its partitions moved while the request was worked on, and may never move again."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         first, second, failed = Shelf(), Shelf(), Shelf()
         first.see(counts=3)
         failed.see(fault=ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -84,13 +84,13 @@ def test_partitions_decided_before_the_wait_are_reported_at_its_start() -> None:
         assert whole.waits.future.done()
         assert first.produce_waiters == set()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_time_is_up() -> None:
     """What does not count by then has timed out; what does is told so."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         first, second = Shelf(), Shelf()
         write = Write((first, 1), (second, 1), timeout_ms=1)
         first.see(counts=1)
@@ -98,13 +98,13 @@ def test_time_is_up() -> None:
         assert write.told == [(0, ErrorCode.NONE), (1, ErrorCode.REQUEST_TIMED_OUT)]
         assert second.produce_waiters == set()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_an_error_affects_its_partition_only() -> None:
     """A partition that was lost does not touch another's verdict."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         first, second = Shelf(), Shelf()
         write = Write((first, 1), (second, 1))
         first.see(fault=ErrorCode.KAFKA_STORAGE_ERROR)
@@ -112,13 +112,13 @@ def test_an_error_affects_its_partition_only() -> None:
         assert await write.waits.future == "response"
         assert write.told == [(0, ErrorCode.KAFKA_STORAGE_ERROR), (1, ErrorCode.NONE)]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_two_writes_of_a_partition() -> None:
     """Each is answered when its own records count."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         shelf = Shelf()
         one, two = Write((shelf, 1)), Write((shelf, 2))
         shelf.see(counts=1)
@@ -127,13 +127,13 @@ def test_two_writes_of_a_partition() -> None:
         shelf.see(counts=2)
         assert two.waits.future.done()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_client_that_has_gone_leaves_nothing() -> None:
     """A cancelled wait is forgotten by every partition, and told nothing."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         shelf = Shelf()
         write = Write((shelf, 1))
         write.waits.future.cancel()
@@ -142,4 +142,4 @@ def test_a_client_that_has_gone_leaves_nothing() -> None:
         write.waits.look()
         assert write.told == []
 
-    asyncio.run(story())
+    asyncio.run(scenario())

@@ -193,7 +193,7 @@ class Wire:
             received += chunk
         return bytes(received)
 
-    # What most stories need.
+    # What most scenarios need.
 
     def create_topic(self, name: str, *, partitions: int = 1, **config: str) -> None:
         """Create a topic; config names have underscores for dots."""

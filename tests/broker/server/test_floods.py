@@ -54,7 +54,7 @@ class Requests:
 
 
 class Waiting(PendingResponse):
-    """A request that waits until a story answers it."""
+    """A request that waits until a scenario answers it."""
 
     metrics = RequestMetrics().of("Test")
     began_ns = 0
@@ -65,7 +65,7 @@ class Waiting(PendingResponse):
 
 @dataclass(frozen=True)
 class Server:
-    """The server of a story."""
+    """The server of a scenario."""
 
     requests: Requests
     shared: Shared
@@ -81,18 +81,18 @@ class Server:
         return self.requests.served[before:]
 
 
-Story = Callable[[Server, Client, Client], Awaitable[None]]
+Scenario = Callable[[Server, Client, Client], Awaitable[None]]
 
 
-def play(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run a story of two clients, `a` and `b`."""
+def play(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a scenario of two clients, `a` and `b`."""
 
     async def run() -> None:
         requests = Requests()
         monkeypatch.setattr(session, "monotonic", lambda: requests.now)
         with serving(requests) as sessions:
             clients = [sessions.connect(name) for name in "ab"]
-            await story(Server(requests, sessions.shared), *clients)
+            await scenario(Server(requests, sessions.shared), *clients)
 
     asyncio.run(run())
 
@@ -100,7 +100,7 @@ def play(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_next_flood_queues_behind_waiting_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who has flooded has no turn at once when more of it comes, but one in line."""
 
-    async def story(server: Server, a: Client, b: Client) -> None:
+    async def scenario(server: Server, a: Client, b: Client) -> None:
         a.send("123")
         assert server.requests.served == ["a1"]
         assert await server.settle() == ["a2", "a3"]
@@ -112,7 +112,7 @@ def test_the_next_flood_queues_behind_waiting_connections(monkeypatch: pytest.Mo
         assert await server.settle() == ["b2", "a4", "b3", "a5", "a6"]
         assert a.transport.reading
 
-    play(story, monkeypatch)
+    play(scenario, monkeypatch)
 
 
 def test_a_connection_that_stops_flooding_is_served_at_once(
@@ -120,7 +120,7 @@ def test_a_connection_that_stops_flooding_is_served_at_once(
 ) -> None:
     """What one turn serves is no flood; the read after it is as anybody's."""
 
-    async def story(server: Server, a: Client, b: Client) -> None:
+    async def scenario(server: Server, a: Client, b: Client) -> None:
         a.send("12")
         await server.settle()
         a.send("3")
@@ -130,13 +130,13 @@ def test_a_connection_that_stops_flooding_is_served_at_once(
         assert server.requests.served[3:] == ["a4"]
         assert await server.settle() == []
 
-    play(story, monkeypatch)
+    play(scenario, monkeypatch)
 
 
 def test_the_rest_of_a_request_is_no_flood(monkeypatch: pytest.MonkeyPatch) -> None:
     """A flood is cut anywhere: the rest of one request is received alone, and served at once."""
 
-    async def story(server: Server, a: Client, b: Client) -> None:
+    async def scenario(server: Server, a: Client, b: Client) -> None:
         a.send("123", left_out=1)
         assert await server.settle() == ["a2"]
         assert len(a.session.get_buffer(-1)) == 1
@@ -147,7 +147,7 @@ def test_the_rest_of_a_request_is_no_flood(monkeypatch: pytest.MonkeyPatch) -> N
         assert server.requests.served[3:] == []
         assert await server.settle() == ["a4", "a5"]
 
-    play(story, monkeypatch)
+    play(scenario, monkeypatch)
 
 
 def test_a_piece_behind_what_waits_for_its_answer_waits_too(
@@ -155,7 +155,7 @@ def test_a_piece_behind_what_waits_for_its_answer_waits_too(
 ) -> None:
     """A flood whose last request waits for others of its group: answers stay in their order."""
 
-    async def story(server: Server, a: Client, b: Client) -> None:
+    async def scenario(server: Server, a: Client, b: Client) -> None:
         waiting = server.requests.parked["3"] = Waiting(Answers(), 0, 0)
         a.send("123")
         assert await server.settle() == ["a2", "a3"]
@@ -166,13 +166,13 @@ def test_a_piece_behind_what_waits_for_its_answer_waits_too(
         a.arrive(b"4")
         assert server.requests.served[3:] == ["a4"]
 
-    play(story, monkeypatch)
+    play(scenario, monkeypatch)
 
 
 def test_a_piece_of_a_request_waits_for_the_rest_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is nothing to serve, and no turn to wait for."""
 
-    async def story(server: Server, a: Client, b: Client) -> None:
+    async def scenario(server: Server, a: Client, b: Client) -> None:
         a.send("12")
         await server.settle()
         a.send("3", left_out=1)
@@ -181,7 +181,7 @@ def test_a_piece_of_a_request_waits_for_the_rest_only(monkeypatch: pytest.Monkey
         a.arrive(b"3")
         assert server.requests.served == ["a1", "a2", "a3"]
 
-    play(story, monkeypatch)
+    play(scenario, monkeypatch)
 
 
 def test_an_impossible_size_ends_the_connection_in_its_turn(
@@ -189,7 +189,7 @@ def test_an_impossible_size_ends_the_connection_in_its_turn(
 ) -> None:
     """After what was sound before it."""
 
-    async def story(server: Server, a: Client, b: Client) -> None:
+    async def scenario(server: Server, a: Client, b: Client) -> None:
         a.send("12")
         await server.settle()
         a.arrive(frames("3") + (1001).to_bytes(4, "big"))
@@ -197,13 +197,13 @@ def test_an_impossible_size_ends_the_connection_in_its_turn(
         assert a.transport.closed
         a.session.connection_lost(None)
 
-    play(story, monkeypatch)
+    play(scenario, monkeypatch)
 
 
 def test_a_closed_connection_leaves_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     """And who stands behind it is served."""
 
-    async def story(server: Server, a: Client, b: Client) -> None:
+    async def scenario(server: Server, a: Client, b: Client) -> None:
         a.send("12")
         await server.settle()
         a.send("345")
@@ -212,13 +212,13 @@ def test_a_closed_connection_leaves_the_queue(monkeypatch: pytest.MonkeyPatch) -
         a.session.connection_lost(None)
         assert await server.settle() == ["b2"]
 
-    play(story, monkeypatch)
+    play(scenario, monkeypatch)
 
 
 def test_requests_that_cannot_be_combined_are_seldom_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     """To try costs something, and what a client sends seldom changes in kind."""
 
-    async def story(server: Server, a: Client, b: Client) -> None:
+    async def scenario(server: Server, a: Client, b: Client) -> None:
         server.requests.turn_s = 0
         a.send("1" * (session.APART_REQUESTS + 2))
         assert server.requests.tried == 1
@@ -229,7 +229,7 @@ def test_requests_that_cannot_be_combined_are_seldom_tried(monkeypatch: pytest.M
         b.send("11")
         assert server.requests.tried == 3
 
-    play(story, monkeypatch)
+    play(scenario, monkeypatch)
 
 
 def test_a_long_request_waits_where_its_round_was_spent_on_others(
@@ -237,7 +237,7 @@ def test_a_long_request_waits_where_its_round_was_spent_on_others(
 ) -> None:
     """From the second on, as the first shows that it is long; who is short never waits."""
 
-    async def story(server: Server, a: Client, b: Client) -> None:
+    async def scenario(server: Server, a: Client, b: Client) -> None:
         monkeypatch.setattr(session, "clock_for", lambda _: lambda: server.requests.now)
         server.requests.turn_s = ITERATION_LONG_S
         a.send("1")
@@ -258,7 +258,7 @@ def test_a_long_request_waits_where_its_round_was_spent_on_others(
         assert server.requests.served[3:] == ["b2", "a3"]
         await server.settle()
 
-    play(story, monkeypatch)
+    play(scenario, monkeypatch)
 
 
 @pytest.mark.parametrize("together", [False, True])
@@ -267,7 +267,7 @@ def test_short_requests_after_a_long_one_are_scheduled_as_short(
 ) -> None:
     """A member joins a large group, and sends heartbeats from then on; or a producer, batches."""
 
-    async def story(server: Server, a: Client, b: Client) -> None:
+    async def scenario(server: Server, a: Client, b: Client) -> None:
         monkeypatch.setattr(session, "clock_for", lambda _: lambda: server.requests.now)
         for client in (a, b):
             server.requests.turn_s = ITERATION_LONG_S
@@ -287,7 +287,7 @@ def test_short_requests_after_a_long_one_are_scheduled_as_short(
         assert server.requests.served[served:] == ["a3"]
         await server.settle()
 
-    play(story, monkeypatch)
+    play(scenario, monkeypatch)
 
 
 def test_a_tenth_of_a_millisecond_does_not_wait_for_all_milliseconds(
@@ -352,7 +352,7 @@ def test_large_requests_are_received_and_served_in_turns(monkeypatch: pytest.Mon
     size = 900
     head = size.to_bytes(4, "big")
 
-    async def story(server: Server, a: Client, b: Client) -> None:
+    async def scenario(server: Server, a: Client, b: Client) -> None:
         server.shared.iteration_bytes._budget = 500
         for client in (a, b):
             client.arrive(head + b"-" * 96)
@@ -376,4 +376,4 @@ def test_large_requests_are_received_and_served_in_turns(monkeypatch: pytest.Mon
         await server.settle()
         assert [each[0] for each in server.requests.served] == ["a", "b"]
 
-    play(story, monkeypatch)
+    play(scenario, monkeypatch)

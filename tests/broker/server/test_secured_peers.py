@@ -35,7 +35,7 @@ from tests.oracle.tokens import Signer, key_set
 from tests.waiting import wait_for
 
 SESSION_S = 600
-Story = Callable[[Peers], Awaitable[None]]
+Scenario = Callable[[Peers], Awaitable[None]]
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 SIGNER = Signer("first", "ES256")
 
@@ -118,17 +118,17 @@ def endpoint_of(
     return Endpoint(protocol.name, "127.0.0.1", port, protocol.name, server_name=name)
 
 
-def tell(story: Story, endpoint: Endpoint, shown: ClientSecurity | None) -> None:
-    """A story with that broker, whose number is 0."""
-    told(story, Peers(lambda _: endpoint, client_id="test", security=lambda _: shown))
+def tell(scenario: Scenario, endpoint: Endpoint, shown: ClientSecurity | None) -> None:
+    """A scenario with that broker, whose number is 0."""
+    told(scenario, Peers(lambda _: endpoint, client_id="test", security=lambda _: shown))
 
 
-def told(story: Story, peers: Peers, loop: asyncio.AbstractEventLoop | None = None) -> None:
-    """Tell a story on a loop of its own, and close the connections after it."""
+def told(scenario: Scenario, peers: Peers, loop: asyncio.AbstractEventLoop | None = None) -> None:
+    """Run a scenario on a loop of its own, and close the connections after it."""
 
     async def whole() -> None:
         try:
-            await story(peers)
+            await scenario(peers)
         finally:
             peers.close()
 
@@ -150,14 +150,14 @@ def test_a_real_broker_answers(
 ) -> None:
     """Over every protocol and with every mechanism, as the principal of the broker."""
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         assert (await metadata(peers)).cluster_id == node.broker.image.cluster_id
         assert (await metadata(peers)).brokers
         principals = {str(session.caller.principal) for session in sessions(node, protocol)}
         assert principals == {"User:broker" if protocol.sasl else "User:CN=broker"}
 
     shown = security(stores, protocol, mechanism=mechanism)
-    tell(story, endpoint_of(node, protocol), shown)
+    tell(scenario, endpoint_of(node, protocol), shown)
     wait_for("the end of the connection", lambda: sessions(node, protocol), until=lambda it: not it)
 
 
@@ -183,13 +183,13 @@ def test_a_broker_that_is_refused(
     wrong = replace(shown, mechanism=replace(mechanism, **change))
     endpoint = endpoint_of(node, of)
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         where = f"broker 0 at 127.0.0.1:{endpoint.port} failed authentication due to: {reason}"
         with pytest.raises(PeerAuthenticationError, match=where) as caught:
             await metadata(peers)
         assert "secret" not in str(caught.value)
 
-    tell(story, endpoint, wrong)
+    tell(scenario, endpoint, wrong)
 
 
 def test_without_a_token_of_ones_own(node: BrokerServer, stores: Path) -> None:
@@ -199,7 +199,7 @@ def test_without_a_token_of_ones_own(node: BrokerServer, stores: Path) -> None:
     sound = token.read_text()
     shown = security(stores, of, mechanism="OAUTHBEARER")
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         token.write_text(SIGNER.token("broker", exp=1))
         with pytest.raises(UnreachableError, match=r"no bearer token.*the token has expired"):
             await metadata(peers)
@@ -209,7 +209,7 @@ def test_without_a_token_of_ones_own(node: BrokerServer, stores: Path) -> None:
         token.write_text(sound)
         assert (await metadata(peers)).brokers
 
-    tell(story, endpoint_of(node, of), shown)
+    tell(scenario, endpoint_of(node, of), shown)
 
 
 def test_certificates_that_are_not_trusted(node: BrokerServer, stores: Path) -> None:
@@ -248,12 +248,12 @@ def test_nothing_is_sent_in_plain_text_that_is_to_be_protected(
 ) -> None:
     """The own listener decides, not what another broker has registered; the error names both."""
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         with pytest.raises(UnreachableError, match="INNER is PLAINTEXT, the one of this broker"):
             await metadata(peers)
 
     endpoint = Endpoint("INNER", "127.0.0.1", port_of(node), "PLAINTEXT")
-    tell(story, endpoint, security(stores, SecurityProtocol.SASL_SSL))
+    tell(scenario, endpoint, security(stores, SecurityProtocol.SASL_SSL))
 
     async def other(peers: Peers) -> None:
         with pytest.raises(UnreachableError, match=r"SASL_SSL is SASL_SSL, .* is PLAINTEXT"):
@@ -275,7 +275,7 @@ def test_sessions_are_renewed_before_they_end(node: BrokerServer, stores: Path) 
     loop = MovedLoop()
     peers = Peers(lambda _: endpoint_of(node, of), client_id="test", security=show)
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         await metadata(peers)
         (session,) = sessions(node, of)
         for renewals in (1, 2):
@@ -288,7 +288,7 @@ def test_sessions_are_renewed_before_they_end(node: BrokerServer, stores: Path) 
             assert all(each.brokers for each in answers)
         assert sessions(node, of) == [session]
 
-    told(story, peers, loop)
+    told(scenario, peers, loop)
 
 
 def test_a_session_that_is_refused_a_renewal_ends(node: BrokerServer, stores: Path) -> None:
@@ -299,7 +299,7 @@ def test_a_session_that_is_refused_a_renewal_ends(node: BrokerServer, stores: Pa
     loop = MovedLoop()
     peers = Peers(lambda _: endpoint_of(node, of), client_id="test", security=lambda _: shown[-1])
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         await metadata(peers)
         shown.append(replace(right, mechanism=Scram("broker", "wrong")))
         loop.pass_time(0.96 * SESSION_S)
@@ -308,7 +308,7 @@ def test_a_session_that_is_refused_a_renewal_ends(node: BrokerServer, stores: Pa
         shown.append(right)
         assert (await metadata(peers)).brokers
 
-    told(story, peers, loop)
+    told(scenario, peers, loop)
 
 
 async def until_refused(peers: Peers) -> None:
@@ -354,7 +354,7 @@ def test_a_server_that_does_not_know_the_password(tokens: list[bytes], reason: s
         assert await reader.read() == b""
         writer.close()
 
-    async def story() -> None:
+    async def scenario() -> None:
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         of = SecurityProtocol.SASL_PLAINTEXT
@@ -366,7 +366,7 @@ def test_a_server_that_does_not_know_the_password(tokens: list[bytes], reason: s
                 await metadata(peers)
             peers.close()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_an_answer_before_authentication_is_small() -> None:
@@ -378,7 +378,7 @@ def test_an_answer_before_authentication_is_small() -> None:
         assert await reader.read() == b""
         writer.close()
 
-    async def story() -> None:
+    async def scenario() -> None:
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         peers = Peers(lambda _: Endpoint("IN", "127.0.0.1", port), client_id="test")
@@ -387,4 +387,4 @@ def test_an_answer_before_authentication_is_small() -> None:
                 await metadata(peers)
             peers.close()
 
-    asyncio.run(story())
+    asyncio.run(scenario())

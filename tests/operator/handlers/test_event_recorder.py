@@ -1,4 +1,4 @@
-"""Events on resources: the story that `kubectl describe` tells, without flooding."""
+"""Events on resources: the scenario that `kubectl describe` tells, without flooding."""
 
 from __future__ import annotations
 

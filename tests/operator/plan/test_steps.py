@@ -5,7 +5,7 @@ from __future__ import annotations
 from barnabas_operator.plan.steps import Apply, DeletePod, GrowClaim, transcript
 
 
-def test_a_plan_reads_like_a_story() -> None:
+def test_a_plan_is_readable() -> None:
     """Each step says what, which and why."""
     body = {"kind": "Service", "metadata": {"name": "s"}}
     steps = (

@@ -1,4 +1,4 @@
-"""Events of a reconciliation: the story of a cluster, step by step."""
+"""Events of a reconciliation: the scenario of a cluster, step by step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.operator.ports import MemoryBrokers, context_on
 KEY = Key("default", "quickstart")
 
 
-class Story:
+class Scenario:
     """Events as lines."""
 
     def __init__(self) -> None:
@@ -27,33 +27,33 @@ class Story:
         self.lines.append(f"{kind} {regarding.kind}/{regarding.name} {reason}: {note}")
 
 
-def _context(kube: MemoryKube, story: Story) -> Context:
-    return dataclasses.replace(context_on(kube, MemoryBrokers()), events=story)
+def _context(kube: MemoryKube, scenario: Scenario) -> Context:
+    return dataclasses.replace(context_on(kube, MemoryBrokers()), events=scenario)
 
 
 def test_each_step_and_each_change_of_ready_is_an_event() -> None:
     """And nothing is, while nothing happens."""
-    kube, story = MemoryKube(examples.cluster(), examples.topic()), Story()
-    reconcile(KEY, _context(kube, story))
-    text = "\n".join(story.lines)
+    kube, scenario = MemoryKube(examples.cluster(), examples.topic()), Scenario()
+    reconcile(KEY, _context(kube, scenario))
+    text = "\n".join(scenario.lines)
     assert "Normal KafkaCluster/quickstart Apply: apply StatefulSet quickstart-broker: mis" in text
     assert "Normal KafkaCluster/quickstart Starting: " in text
     assert "Normal KafkaTopic/packages WaitingForCluster: " in text
     kube.settle()
-    story.lines.clear()
-    reconcile(KEY, _context(kube, story))
-    assert any(line.startswith("Normal KafkaCluster/quickstart Ready: ") for line in story.lines)
-    story.lines.clear()
-    reconcile(KEY, _context(kube, story))
-    assert story.lines == []
+    scenario.lines.clear()
+    reconcile(KEY, _context(kube, scenario))
+    assert any(line.startswith("Normal KafkaCluster/quickstart Ready: ") for line in scenario.lines)
+    scenario.lines.clear()
+    reconcile(KEY, _context(kube, scenario))
+    assert scenario.lines == []
 
 
 def test_a_refusal_is_a_warning() -> None:
     """With the step, and the API server's reason."""
-    kube, story = MemoryKube(examples.cluster()), Story()
+    kube, scenario = MemoryKube(examples.cluster()), Scenario()
     kube.refuses["apply Service quickstart-bootstrap"] = "Service is invalid: spec: too long"
-    reconcile(KEY, _context(kube, story))
-    refusals = [line for line in story.lines if " Refused: apply Service" in line]
+    reconcile(KEY, _context(kube, scenario))
+    refusals = [line for line in scenario.lines if " Refused: apply Service" in line]
     assert len(refusals) == 1
     assert refusals[0].startswith("Warning KafkaCluster/quickstart ")
     assert "the API server refuses it: too long" in refusals[0]

@@ -24,7 +24,7 @@ from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.codec import encode
 from barnabas_kafka.protocol.embedded import ConsumerProtocolSubscription
-from tests.broker.coordinator.group.stories import TEAM
+from tests.broker.coordinator.group.scenarios import TEAM
 from tests.broker.coordinator.group.world import GroupWorld, Request
 
 PARTITIONS: Final = 5
@@ -234,7 +234,7 @@ class World(GroupWorld):
     def check_fetched(self, partition: int, offset: int) -> None:
         assert offset >= self.committed[partition], f"the offset of {partition} went back"
 
-    # --- the story
+    # --- the scenario
 
     def happenings(self) -> Sequence[tuple[Callable[[], object], int]]:
         """What may happen, and how often."""

@@ -9,71 +9,71 @@ from barnabas_broker.coordinator.group.records import OffsetRecord
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
-from tests.broker.coordinator.group.consumer.stories import (
+from tests.broker.coordinator.group.consumer.scenarios import (
     Actor,
     ClassicActor,
-    ConsumerStory,
+    ConsumerScenario,
     settle,
 )
-from tests.broker.coordinator.group.stories import LIMITS, SESSION_MS, Story, subscription
+from tests.broker.coordinator.group.scenarios import LIMITS, SESSION_MS, Scenario, subscription
 
 PARTITION = TopicPartition("t", 0)
 
 
-def sweep(story: Story) -> None:
+def sweep(scenario: Scenario) -> None:
     """Look for offsets to forget, as the shell does from time to time."""
-    for result in story.shard.expire(story.now_ms):
-        story.perform(result)
+    for result in scenario.shard.expire(scenario.now_ms):
+        scenario.perform(result)
 
 
-def keep_alive(story: Story, member: str, milliseconds: int) -> None:
+def keep_alive(scenario: Scenario, member: str, milliseconds: int) -> None:
     """Let time pass with heartbeats."""
     for _ in range(milliseconds // (SESSION_MS // 2)):
-        story.pass_time(SESSION_MS // 2)
-        assert story.heartbeat(member) is ErrorCode.NONE
+        scenario.pass_time(SESSION_MS // 2)
+        assert scenario.heartbeat(member) is ErrorCode.NONE
 
 
 def test_a_consumer_without_a_group_commits() -> None:
     """Under a group's name, as long as nobody is in the group."""
-    story = Story()
-    assert story.commit(5, metadata="x") is ErrorCode.NONE
-    committed = story.group.offsets[PARTITION]
+    scenario = Scenario()
+    assert scenario.commit(5, metadata="x") is ErrorCode.NONE
+    committed = scenario.group.offsets[PARTITION]
     assert (committed.offset, committed.metadata) == (5, "x")
-    assert committed.commit_timestamp == story.now_ms
-    story.stable("a")
-    assert story.commit(6) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert committed.commit_timestamp == scenario.now_ms
+    scenario.stable("a")
+    assert scenario.commit(6) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_members_commit_in_their_generation() -> None:
     """Also while the next one is prepared, but not before they know what they read."""
-    story = Story()
-    assert story.commit(generation=1, member="x") is ErrorCode.ILLEGAL_GENERATION
-    (member,) = story.stable("a")
-    assert story.commit(member=member, generation=1) is ErrorCode.NONE
-    assert story.commit(member=member, generation=9) is ErrorCode.ILLEGAL_GENERATION
-    assert story.commit(member="x", generation=1) is ErrorCode.UNKNOWN_MEMBER_ID
-    story.enter("b")
-    assert story.commit(member=member, generation=1) is ErrorCode.NONE
-    story.join("a", member)
-    code = story.commit(member=member, generation=2)
+    scenario = Scenario()
+    assert scenario.commit(generation=1, member="x") is ErrorCode.ILLEGAL_GENERATION
+    (member,) = scenario.stable("a")
+    assert scenario.commit(member=member, generation=1) is ErrorCode.NONE
+    assert scenario.commit(member=member, generation=9) is ErrorCode.ILLEGAL_GENERATION
+    assert scenario.commit(member="x", generation=1) is ErrorCode.UNKNOWN_MEMBER_ID
+    scenario.enter("b")
+    assert scenario.commit(member=member, generation=1) is ErrorCode.NONE
+    scenario.join("a", member)
+    code = scenario.commit(member=member, generation=2)
     assert code is ErrorCode.REBALANCE_IN_PROGRESS
 
 
 def test_a_commit_is_a_sign_of_life() -> None:
     """It begins the session anew, as a heartbeat does."""
-    story = Story()
-    (member,) = story.stable("a")
-    story.pass_time(SESSION_MS - 1)
-    story.commit(member=member, generation=1)
-    story.pass_time(SESSION_MS - 1)
-    assert story.state == "Stable"
+    scenario = Scenario()
+    (member,) = scenario.stable("a")
+    scenario.pass_time(SESSION_MS - 1)
+    scenario.commit(member=member, generation=1)
+    scenario.pass_time(SESSION_MS - 1)
+    assert scenario.state == "Stable"
 
 
 def test_long_metadata_is_refused() -> None:
     """offset.metadata.max.bytes counts bytes, not characters."""
-    story = Story()
-    assert story.commit(metadata="é" * 5) is ErrorCode.NONE
-    assert story.commit(metadata="é" * 6) is ErrorCode.OFFSET_METADATA_TOO_LARGE
+    scenario = Scenario()
+    assert scenario.commit(metadata="é" * 5) is ErrorCode.NONE
+    assert scenario.commit(metadata="é" * 6) is ErrorCode.OFFSET_METADATA_TOO_LARGE
 
 
 @pytest.mark.parametrize(
@@ -86,69 +86,69 @@ def test_long_metadata_is_refused() -> None:
 )
 def test_a_commit_that_is_not_written_does_not_count(failure: ErrorCode, told: ErrorCode) -> None:
     """The client is told in words of its own protocol."""
-    story = Story()
-    story.fail_writes = failure
-    assert story.commit() is told
-    assert story.group.offsets == {}
+    scenario = Scenario()
+    scenario.fail_writes = failure
+    assert scenario.commit() is told
+    assert scenario.group.offsets == {}
 
 
 def test_offsets_without_members_expire_after_their_commit() -> None:
     """And with the last one the group goes, for good."""
-    story = Story()
-    story.commit()
-    story.pass_time(LIMITS.retention_ms - 1)
-    sweep(story)
-    assert PARTITION in story.group.offsets
-    story.pass_time(1)
-    sweep(story)
-    assert story.shard.groups == {}
-    assert story.written[-2] == OffsetRecord("team", PARTITION, None)
+    scenario = Scenario()
+    scenario.commit()
+    scenario.pass_time(LIMITS.retention_ms - 1)
+    sweep(scenario)
+    assert PARTITION in scenario.group.offsets
+    scenario.pass_time(1)
+    sweep(scenario)
+    assert scenario.shard.groups == {}
+    assert scenario.written[-2] == OffsetRecord("team", PARTITION, None)
 
 
 def test_offsets_of_a_group_expire_when_it_has_been_empty_for_long() -> None:
     """However old they are (KIP-211)."""
-    story = Story()
-    (member,) = story.stable("a")
-    story.commit(member=member, generation=1)
-    keep_alive(story, member, LIMITS.retention_ms)
-    story.leave((member, None))
-    sweep(story)
-    assert PARTITION in story.group.offsets
-    story.pass_time(LIMITS.retention_ms)
-    sweep(story)
-    assert story.shard.groups == {}
+    scenario = Scenario()
+    (member,) = scenario.stable("a")
+    scenario.commit(member=member, generation=1)
+    keep_alive(scenario, member, LIMITS.retention_ms)
+    scenario.leave((member, None))
+    sweep(scenario)
+    assert PARTITION in scenario.group.offsets
+    scenario.pass_time(LIMITS.retention_ms)
+    sweep(scenario)
+    assert scenario.shard.groups == {}
 
 
 def test_a_living_group_keeps_what_it_subscribes_to() -> None:
     """Offsets of other topics expire after their commit."""
-    story = Story()
-    (member,) = story.stable("a", metadata=subscription("t"))
+    scenario = Scenario()
+    (member,) = scenario.stable("a", metadata=subscription("t"))
     for topic in ("t", "old"):
-        story.commit(member=member, generation=1, topic=topic)
-    keep_alive(story, member, LIMITS.retention_ms)
-    sweep(story)
-    assert list(story.group.offsets) == [PARTITION]
+        scenario.commit(member=member, generation=1, topic=topic)
+    keep_alive(scenario, member, LIMITS.retention_ms)
+    sweep(scenario)
+    assert list(scenario.group.offsets) == [PARTITION]
 
 
 def test_offsets_of_unknown_protocols_do_not_expire() -> None:
     """Metadata of other protocols, or that is not understood, is nobody's business."""
     for fields in ({"metadata": b"?"}, {"protocol_type": "connect"}):
         more: dict[str, Any] = dict(fields)
-        story = Story()
-        (member,) = story.stable("a", **more)
-        story.commit(member=member, generation=1)
-        keep_alive(story, member, LIMITS.retention_ms)
-        sweep(story)
-        assert PARTITION in story.group.offsets
+        scenario = Scenario()
+        (member,) = scenario.stable("a", **more)
+        scenario.commit(member=member, generation=1)
+        keep_alive(scenario, member, LIMITS.retention_ms)
+        sweep(scenario)
+        assert PARTITION in scenario.group.offsets
 
 
 def test_a_retention_of_its_own() -> None:
     """Clients of versions 2 to 4 say how long an offset is to be kept."""
-    story = Story()
-    story.commit(retention_time_ms=500)
-    story.pass_time(500)
-    sweep(story)
-    assert story.shard.groups == {}
+    scenario = Scenario()
+    scenario.commit(retention_time_ms=500)
+    scenario.pass_time(500)
+    sweep(scenario)
+    assert scenario.shard.groups == {}
 
 
 @pytest.mark.parametrize(
@@ -167,11 +167,11 @@ def test_transactions_commit_for_members_of_the_consumer_protocol(
     member: str, generation: int, told: ErrorCode | None
 ) -> None:
     """In their epoch, of either protocol; one that does not say for whom is taken, as ever."""
-    story = ConsumerStory({"t": 2})
-    new, old = Actor(story, "new"), ClassicActor(story, "old")
+    scenario = ConsumerScenario({"t": 2})
+    new, old = Actor(scenario, "new"), ClassicActor(scenario, "old")
     settle(new, old)
     ids = {"old": old.id}
     request = TxnOffsetCommitRequest(
         group_id="team", member_id=ids.get(member, member), generation_id=generation
     )
-    assert transactional_commit_fault(story.group, request) is told
+    assert transactional_commit_fault(scenario.group, request) is told

@@ -17,7 +17,7 @@ PLANTED_SEEDS = 1_000
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_members_share_and_remember_right(seed: int) -> None:
     """Whatever is lost, late, doubled, slow or killed: no share twice, and no offset goes back."""
-    World(seed).play()
+    World(seed).rebalance()
 
 
 def test_the_scheduler_gets_somewhere() -> None:
@@ -46,7 +46,7 @@ def test_the_scheduler_sees_an_answer_that_came_too_soon() -> None:
 
     def run_all() -> None:
         for seed in range(PLANTED_SEEDS):
-            Hasty(seed).play()
+            Hasty(seed).rebalance()
 
     with pytest.raises(AssertionError, match=r"went back|shared|two shares"):
         run_all()
@@ -57,4 +57,4 @@ def test_the_scheduler_sees_an_answer_that_came_too_soon() -> None:
 def test_members_share_and_remember_right_in_many_runs() -> None:
     """The same for as many seeds as are asked for."""
     for seed in range(SEEDS, SOAK_SEEDS):
-        World(seed).play()
+        World(seed).rebalance()

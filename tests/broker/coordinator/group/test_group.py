@@ -16,7 +16,7 @@ from barnabas_broker.coordinator.group.states import (
 )
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.settings.broker import BrokerSettings
-from tests.broker.coordinator.group.stories import subscription
+from tests.broker.coordinator.group.scenarios import subscription
 
 
 def group_of(*choices: tuple[str, ...], metadata: bytes = b"") -> Group:

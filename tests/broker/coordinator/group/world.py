@@ -32,7 +32,7 @@ from barnabas_kafka.protocol.messages.sync_group import (
     SyncGroupRequest,
     SyncGroupRequestAssignment,
 )
-from tests.broker.coordinator.group.stories import TEAM
+from tests.broker.coordinator.group.scenarios import TEAM
 
 STEPS = 400
 
@@ -182,9 +182,9 @@ class GroupWorld(ABC):
             ],
         )
 
-    # --- the story
+    # --- the scenario
 
-    def play(self) -> Self:
+    def rebalance(self) -> Self:
         """To its end; what was shared, lost, set back or left undone is an AssertionError."""
         try:
             self.run(STEPS)

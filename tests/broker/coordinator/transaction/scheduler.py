@@ -393,7 +393,7 @@ class World:
             each for each in self.in_flight if each.client is not client or each.kind != "end"
         ]
 
-    # --- the story
+    # --- the scenario
 
     def run(self, steps: int) -> None:
         """Let things happen."""

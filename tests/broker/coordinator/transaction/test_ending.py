@@ -85,7 +85,7 @@ def carried_out(
 ) -> None:
     """Run an ending until it is noted; the note fails all but the last of `notes` times."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         done = asyncio.get_running_loop().create_future()
         left = notes
 
@@ -114,7 +114,7 @@ def carried_out(
         asyncio.get_running_loop().call_later(0.01, meanwhile)
         await asyncio.wait_for(done, seconds(ANSWER))
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 @pytest.fixture(autouse=True)

@@ -98,7 +98,7 @@ class Coordinating:
 def test_a_prepared_transaction_completes_in_the_next_leader_epoch(tmp_path: Path) -> None:
     """A follower goes, and its leader leads on in a new epoch, with all that is in its log."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         here = Coordinating(tmp_path)
         answer = await here.decided()
         here.see(seen(2, (1,)))
@@ -109,13 +109,13 @@ def test_a_prepared_transaction_completes_in_the_next_leader_epoch(tmp_path: Pat
         assert here.state() is TransactionState.COMPLETE_COMMIT
         here.coordinator.stop()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_prepared_transaction_waits_for_its_commit_in_the_next_epoch(tmp_path: Path) -> None:
     """Until it counts no partition is told."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         here = Coordinating(tmp_path)
         answer = await here.decided()
         here.see(seen(2, (1, 2)))
@@ -128,13 +128,13 @@ def test_a_prepared_transaction_waits_for_its_commit_in_the_next_epoch(tmp_path:
         assert here.state() is TransactionState.COMPLETE_COMMIT
         here.coordinator.stop()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_former_leader_completes_no_transaction(tmp_path: Path) -> None:
     """Who leads no more carries out nothing."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         here = Coordinating(tmp_path)
         answer = await here.decided()
         here.see(seen(2, (1, 2), leader=2))
@@ -144,13 +144,13 @@ def test_a_former_leader_completes_no_transaction(tmp_path: Path) -> None:
         assert here.bench.manager.leader(T0).log.log_end_offset == 0
         here.coordinator.stop()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_failed_log_directory_leaves_completion_to_the_next_leader(tmp_path: Path) -> None:
     """A directory that fails meanwhile leaves it to who leads next; this broker tells nobody."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         here = Coordinating(tmp_path)
         answer = await here.decided()
         partition = here.bench.manager.leader(TopicPartition(TRANSACTIONS_TOPIC, 0))
@@ -164,4 +164,4 @@ def test_a_failed_log_directory_leaves_completion_to_the_next_leader(tmp_path: P
         assert not partition.produce_waiters
         here.coordinator.stop()
 
-    asyncio.run(story())
+    asyncio.run(scenario())

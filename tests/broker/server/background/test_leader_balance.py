@@ -42,7 +42,7 @@ def test_leadership_is_handed_back(settings: dict[str, str], broker: int, handed
     """By the controller only, and only where too much of it is elsewhere."""
     cluster = led_elsewhere(settings)
 
-    async def story() -> None:
+    async def scenario() -> None:
         loop = asyncio.get_running_loop()
         controller = cluster.controllers[broker]
         thread = ControllerThread(controller, loop=loop, clock_ms=lambda: NOW_MS)
@@ -54,7 +54,7 @@ def test_leadership_is_handed_back(settings: dict[str, str], broker: int, handed
             await balance.stop()
             await thread.stop()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
     leader = cluster.active_controller.image.topics["t"].partitions[0].leader
     assert leader == (2 if handed_back else 1)
 
@@ -66,7 +66,7 @@ def test_a_look_that_fails_is_not_the_last(
     """Whatever it meets: the next one balances."""
     cluster = led_elsewhere({"leader.imbalance.check.interval.seconds": "1"})
 
-    async def story() -> None:
+    async def scenario() -> None:
         loop = asyncio.get_running_loop()
         thread = ControllerThread(cluster.controllers[1], loop=loop, clock_ms=lambda: NOW_MS)
         balance = LeaderBalance(thread, lambda: NOW_MS)
@@ -87,7 +87,7 @@ def test_a_look_that_fails_is_not_the_last(
             await balance.stop()
             await thread.stop()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
     assert str(error) in caplog.text
     assert cluster.active_controller.image.topics["t"].partitions[0].leader == 2
 
@@ -96,7 +96,7 @@ def test_an_ensemble_that_does_not_answer_postpones_it(caplog: pytest.LogCapture
     """No task has failed then: what keeps the connection says what is wrong."""
     cluster = led_elsewhere({"leader.imbalance.check.interval.seconds": "1"})
 
-    async def story() -> None:
+    async def scenario() -> None:
         loop = asyncio.get_running_loop()
         thread = ControllerThread(cluster.controllers[1], loop=loop, clock_ms=lambda: NOW_MS)
         balance = LeaderBalance(thread, lambda: NOW_MS)
@@ -112,7 +112,7 @@ def test_an_ensemble_that_does_not_answer_postpones_it(caplog: pytest.LogCapture
             await balance.stop()
             await thread.stop()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
     postponed = [it for it in caplog.messages if it.startswith("Task postponed: leader balance")]
     assert len(postponed) == 1
     assert "the connection was lost" in postponed[0]

@@ -50,7 +50,7 @@ def create(name: str, controller: Controller) -> CreatedTopic:
 def test_an_answer_comes_after_its_image(embedded: Embedded) -> None:
     """When a creation is answered the loop knows the topic, and the replicas have made its logs."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with beside(embedded) as thread:
             seen: list[tuple[int, list[str]]] = []
 
@@ -64,13 +64,13 @@ def test_an_answer_comes_after_its_image(embedded: Embedded) -> None:
             assert known == ["t"]
             assert seen == [(threading.get_ident(), ["t"])]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_work_is_done_in_order_off_the_loop(embedded: Embedded) -> None:
     """One thread, which is not the loop's."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with beside(embedded) as thread:
             order: list[int] = []
             done = [thread.run(lambda _, n=n: order.append(n)) for n in range(20)]  # type: ignore[misc]
@@ -79,13 +79,13 @@ def test_work_is_done_in_order_off_the_loop(embedded: Embedded) -> None:
             assert all(each.done() for each in done)
             assert order == list(range(20))
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_clients_wait_for_the_cluster_and_in_turns(embedded: Embedded) -> None:
     """What the cluster causes waits for one request of a client at most, and so does a client."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with beside(embedded) as thread:
             order: list[str] = []
             begun, go_on = threading.Event(), threading.Event()
@@ -109,13 +109,13 @@ def test_clients_wait_for_the_cluster_and_in_turns(embedded: Embedded) -> None:
             await asyncio.gather(*asked)
             assert order == ["large 0", "cluster", "small 1", "large 1", "large 2", "large 3"]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_clients_that_wait_when_the_thread_ends_are_refused(embedded: Embedded) -> None:
     """What is at work is finished; each of the others gets an answer, too."""
 
-    async def story() -> list[object]:
+    async def scenario() -> list[object]:
         async with beside(embedded) as thread:
             begun, stopped = threading.Event(), threading.Event()
 
@@ -131,7 +131,7 @@ def test_clients_that_wait_when_the_thread_ends_are_refused(embedded: Embedded) 
             stopped.set()
             return await asyncio.gather(*asked, return_exceptions=True)
 
-    done = asyncio.run(story())
+    done = asyncio.run(scenario())
     assert done[0] is True
     assert [each.code for each in done[1:] if isinstance(each, KafkaError)] == [
         ErrorCode.NOT_CONTROLLER
@@ -141,7 +141,7 @@ def test_clients_that_wait_when_the_thread_ends_are_refused(embedded: Embedded) 
 def test_a_topic_without_logs_is_not_created(embedded: Embedded) -> None:
     """The disk's error is the answer, and the name is free for another try."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with beside(embedded) as thread:
             full = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "disk full")
             thread.attach(lambda _old, new: {"t": full} if "t" in new.topics else {})
@@ -151,13 +151,13 @@ def test_a_topic_without_logs_is_not_created(embedded: Embedded) -> None:
             thread.attach(lambda _old, _new: {})
             assert (await thread.run(lambda controller: create("t", controller))).outcome.granted
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_an_error_reaches_the_caller(embedded: Embedded) -> None:
     """Of the work, and of making the answer; the thread goes on."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with beside(embedded) as thread:
             with pytest.raises(ZeroDivisionError):
                 await thread.ask(lambda _: 1 // 0, lambda result: result)
@@ -165,26 +165,26 @@ def test_an_error_reaches_the_caller(embedded: Embedded) -> None:
                 await thread.ask(lambda _: 0, lambda result: 1 // result)
             assert await thread.run(lambda _: "alive") == "alive"
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_znode_change_is_handled(embedded: Embedded) -> None:
     """A path that somebody wrote to, from whatever thread tells of it."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with beside(embedded) as thread:
             embedded.store.commit([Create("/brokers/topics/t", OLD_TOPIC)], now_ms=NOW_MS)
             await asyncio.to_thread(thread.on_znode_change, "/brokers/topics")
             await thread.run(lambda _: None)
             assert list(thread.image.topics) == ["t"]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_write_that_failed_has_everything_read_again(embedded: Embedded) -> None:
     """Somebody made the topic first: that is the answer, and the loop learns of the topic."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with beside(embedded) as thread:
             embedded.store.commit([Create("/brokers/topics/t", OLD_TOPIC)], now_ms=NOW_MS)
             refused = await thread.run(lambda controller: create("t", controller))
@@ -192,7 +192,7 @@ def test_a_write_that_failed_has_everything_read_again(embedded: Embedded) -> No
             await thread.run(lambda _: None)
             assert list(thread.image.topics) == ["t"]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_failed_read_is_retried_without_end(
@@ -214,14 +214,14 @@ def test_a_failed_read_is_retried_without_end(
     monkeypatch.setattr(controller_thread, "RETRY_LONGEST_S", 0.01)
     monkeypatch.setattr(embedded.controller, "catch_up", fail_first)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with beside(embedded) as thread:
             embedded.store.commit([Create("/brokers/topics/t", OLD_TOPIC)], now_ms=NOW_MS)
             thread.on_znode_change("/brokers/topics")
             await wait_for_async("topic t in the image", lambda: "t" in thread.image.topics)
             assert failures == []
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_elections_that_stay_refused_do_not_delay_what_is_to_be_read(
@@ -238,7 +238,7 @@ def test_elections_that_stay_refused_do_not_delay_what_is_to_be_read(
     monkeypatch.setattr(type(embedded.controller), "unsettled", property(lambda _: True))
     monkeypatch.setattr(embedded.controller, "catch_up", fail_first)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with beside(embedded) as thread:
             with monkeypatch.context() as patch:
                 patch.setattr(controller_thread, "RETRY_FIRST_S", 3600.0)
@@ -249,26 +249,26 @@ def test_elections_that_stay_refused_do_not_delay_what_is_to_be_read(
             thread.on_znode_change("/brokers/topics")
             await wait_for_async("topic t in the image", lambda: "t" in thread.image.topics)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_another_controller_is_made_way_for(embedded: Embedded) -> None:
     """What it would decide is refused from then on, and the image stays."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with beside(embedded) as thread:
             embedded.store.commit([Delete("/controller"), TAKEN], now_ms=NOW_MS)
             thread.on_znode_change("/controller")
             refused = await thread.run(lambda controller: create("t", controller))
             assert refused.outcome.error == ErrorCode.NOT_CONTROLLER
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_local_failure_does_not_hold_back_leader_and_isr(embedded: Embedded) -> None:
     """An error of the own replicas holds back no LeaderAndIsr to other brokers."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with beside(embedded) as thread:
             told: list[int] = []
 
@@ -285,7 +285,7 @@ def test_a_local_failure_does_not_hold_back_leader_and_isr(embedded: Embedded) -
 
     async def main() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, it: loop_errors.append(it))
-        await story()
+        await scenario()
 
     asyncio.run(main())
     assert loop_errors

@@ -319,7 +319,7 @@ def test_expired_tokens_stay_while_zookeeper_is_away(monkeypatch: pytest.MonkeyP
     """The first that cannot be removed ends the attempt: thousands would each wait as long."""
     tried: list[str] = []
 
-    async def story() -> None:
+    async def scenario() -> None:
         rules = BrokerSettings.from_mapping({})
         store = Ensemble().session()
         manager = DelegationTokenManager(store, rules, "secret", clock_ms=lambda: 1)
@@ -337,5 +337,5 @@ def test_expired_tokens_stay_while_zookeeper_is_away(monkeypatch: pytest.MonkeyP
         finally:
             await manager.stop()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
     assert tried == ["a"]

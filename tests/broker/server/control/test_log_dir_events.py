@@ -53,20 +53,20 @@ def events(thread: Any, led: Led) -> LogDirEvents:
 def test_every_state_change_of_a_directory_is_reported() -> None:
     """Whether it fails or recovers; one that has nobody to tell says nothing."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         thread, alone = Thread(), Thread(shared=False)
         for _ in range(2):
             events(thread, Led()).send()
             events(alone, Led()).send()
         assert (thread.notes, alone.notes) == (2, 0)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_caught_up_peers_are_reported_once() -> None:
     """Then they can lead what is led out of a full directory; nothing else is news."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         thread, led = Thread(), Led()
         told = events(thread, led)
         told.look()
@@ -83,13 +83,13 @@ def test_caught_up_peers_are_reported_once() -> None:
             told.look()
             assert thread.notes == notes
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_failure_is_logged_and_no_more() -> None:
     """The caller has other things to do."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         events(Thread(error=KeyError("x")), Led()).send()
 
-    asyncio.run(story())
+    asyncio.run(scenario())

@@ -41,7 +41,7 @@ def test_short_requests_between_long_ones_hide_little() -> None:
 
 
 class Served:
-    """Long requests of a story, and who was served."""
+    """Long requests of a scenario, and who was served."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -65,11 +65,11 @@ class Served:
         return self.names[before:]
 
 
-def play(story: Callable[[Served], Awaitable[None]]) -> None:
-    """Run a story on a loop of its own."""
+def play(scenario: Callable[[Served], Awaitable[None]]) -> None:
+    """Run a scenario on a loop of its own."""
 
     async def run() -> None:
-        await story(Served())
+        await scenario(Served())
 
     asyncio.run(run())
 
@@ -77,7 +77,7 @@ def play(story: Callable[[Served], Awaitable[None]]) -> None:
 def test_a_round_serves_what_it_has_time_for() -> None:
     """One turn at least, however long, and several short ones."""
 
-    async def story(served: Served) -> None:
+    async def scenario(served: Served) -> None:
         for number in range(4):
             served.wait(f"long{number}", ITERATION_LONG_S)
         assert await served.rounds(1) == ["long0"]
@@ -88,13 +88,13 @@ def test_a_round_serves_what_it_has_time_for() -> None:
         await served.rounds(8)
         assert not served.requests
 
-    play(story)
+    play(scenario)
 
 
 def test_addresses_share_the_loop_alike() -> None:
     """However many requests one of them has."""
 
-    async def story(served: Served) -> None:
+    async def scenario(served: Served) -> None:
         for number in range(50):
             served.wait(f"a{number}", ITERATION_LONG_S, address="a")
         served.wait("b0", ITERATION_LONG_S, address="b")
@@ -102,13 +102,13 @@ def test_addresses_share_the_loop_alike() -> None:
         first = await served.rounds(6)
         assert {"b0", "b1"} <= set(first)
 
-    play(story)
+    play(scenario)
 
 
 def test_a_shorter_one_goes_first_for_a_while() -> None:
     """A little shorter is enough; who waits for longer than that is not overtaken any more."""
 
-    async def story(served: Served) -> None:
+    async def scenario(served: Served) -> None:
         served.wait("commit", 0.0003)
         served.wait("fetch", 0.00025)
         assert await served.rounds(3) == ["fetch", "commit"]
@@ -120,14 +120,14 @@ def test_a_shorter_one_goes_first_for_a_while() -> None:
         assert "vast" in served.names[:7]
         await served.rounds(9)
 
-    play(story)
+    play(scenario)
 
 
 @pytest.mark.parametrize("addresses", [CLIENTS_MAX // 4, 3 * CLIENTS_MAX])
 def test_service_times_of_clients_are_bounded(addresses: int) -> None:
     """However many come, and all of it once nobody waits."""
 
-    async def story(served: Served) -> None:
+    async def scenario(served: Served) -> None:
         for number in range(3 * CLIENTS_MAX):
             while len(served.requests) < 3:
                 served.wait("x", ITERATION_LONG_S, address=str((number * 7) % addresses))
@@ -137,13 +137,13 @@ def test_service_times_of_clients_are_bounded(addresses: int) -> None:
         assert not served.requests._ends
         assert not served.requests._turns
 
-    play(story)
+    play(scenario)
 
 
 def test_one_that_raises_keeps_no_other_from_its_turn() -> None:
     """The loop reports it; the next round goes on."""
 
-    async def story(served: Served) -> None:
+    async def scenario(served: Served) -> None:
         loop = asyncio.get_running_loop()
         raised: list[dict[str, object]] = []
         loop.set_exception_handler(lambda _, context: raised.append(context))
@@ -158,15 +158,15 @@ def test_one_that_raises_keeps_no_other_from_its_turn() -> None:
         assert [type(each["exception"]) for each in raised] == [ValueError]
         assert not served.requests
 
-    play(story)
+    play(scenario)
 
 
 @pytest.mark.parametrize("cost", [0.0, 1e-9, 10.0])
 def test_any_estimate_is_taken(cost: float) -> None:
     """A queue counts whole microseconds, one at least."""
 
-    async def story(served: Served) -> None:
+    async def scenario(served: Served) -> None:
         served.wait("x", cost)
         assert await served.rounds(2) == ["x"]
 
-    play(story)
+    play(scenario)

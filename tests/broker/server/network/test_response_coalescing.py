@@ -35,7 +35,7 @@ async def _pass() -> None:
 def test_answers_leave_in_order_at_the_end_of_a_pass() -> None:
     """However many passes of the loop there are, and whoever breaks: no other is kept from it."""
 
-    async def story() -> tuple[list[int], list[object]]:
+    async def scenario() -> tuple[list[int], list[object]]:
         complaints: list[object] = []
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _, context: complaints.append(context["exception"]))
@@ -50,7 +50,7 @@ def test_answers_leave_in_order_at_the_end_of_a_pass() -> None:
         await _pass()
         return sent, complaints
 
-    sent, complaints = asyncio.run(story())
+    sent, complaints = asyncio.run(scenario())
     assert sent == [0, 2, 3, 4]
     assert [type(complaint) for complaint in complaints] == [ZeroDivisionError]
 
@@ -58,7 +58,7 @@ def test_answers_leave_in_order_at_the_end_of_a_pass() -> None:
 def test_a_full_burst_leaves_at_once() -> None:
     """Nobody waits for more than so many others."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         burst, sent = ResponseCoalescer(), list[int]()
         for number in range(2, ANSWERS_MAX + 1):
             burst.join(Connection(number, sent))
@@ -70,7 +70,7 @@ def test_a_full_burst_leaves_at_once() -> None:
         await _pass()
         assert sent[-1] == 0
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 # The sessions of those that wait.
@@ -96,14 +96,14 @@ class Requests:
         return request if request.isdigit() else [request]
 
 
-def play(story: Callable[[Sessions, Client], Awaitable[None]]) -> None:
-    """Run a story of one client."""
+def play(scenario: Callable[[Sessions, Client], Awaitable[None]]) -> None:
+    """Run a scenario of one client."""
 
     async def run() -> None:
         with serving(Requests()) as sessions:
             client = sessions.connect("a")
             client.transport.other.setblocking(False)
-            await story(sessions, client)
+            await scenario(sessions, client)
 
     asyncio.run(run())
 
@@ -121,7 +121,7 @@ def received(client: Client) -> bytes:
 def test_an_answer_leaves_when_all_are_served() -> None:
     """Those of several connections, and what came on one of them meanwhile, in its order."""
 
-    async def story(sessions: Sessions, a: Client) -> None:
+    async def scenario(sessions: Sessions, a: Client) -> None:
         b = sessions.connect("b")
         b.transport.other.setblocking(False)
         a.send("1")
@@ -131,51 +131,51 @@ def test_an_answer_leaves_when_all_are_served() -> None:
         await _pass()
         assert (received(a), received(b)) == (b"13", b"2")
 
-    play(story)
+    play(scenario)
 
 
 @pytest.mark.parametrize("following", ["A", "AB", "23"])
 def test_responses_are_sent_in_the_order_of_requests(following: str) -> None:
     """Responses leave in the order of the requests; nothing is sent twice."""
 
-    async def story(sessions: Sessions, a: Client) -> None:
+    async def scenario(sessions: Sessions, a: Client) -> None:
         a.send("1")
         a.send(following)
         assert received(a) == b"1" + following.encode()
         await _pass()
         assert received(a) == b""
 
-    play(story)
+    play(scenario)
 
 
 def test_the_refused_have_their_answers_first() -> None:
     """The connection ends for the request that was wrong, not for those before it."""
 
-    async def story(sessions: Sessions, a: Client) -> None:
+    async def scenario(sessions: Sessions, a: Client) -> None:
         a.send("1")
         a.arrive((1001).to_bytes(4, "big"))
         assert a.transport.closed
         assert received(a) == b"1"
 
-    play(story)
+    play(scenario)
 
 
 def test_nothing_is_sent_on_a_connection_that_has_ended() -> None:
     """Its descriptor may be somebody else's by then."""
 
-    async def story(sessions: Sessions, a: Client) -> None:
+    async def scenario(sessions: Sessions, a: Client) -> None:
         a.send("1")
         a.transport.abort()
         await _pass()
         assert received(a) == b""
 
-    play(story)
+    play(scenario)
 
 
 def test_a_client_that_does_not_read_is_muted() -> None:
     """Until it has taken what waited."""
 
-    async def story(sessions: Sessions, a: Client) -> None:
+    async def scenario(sessions: Sessions, a: Client) -> None:
         a.send("l")
         await _pass()
         assert not a.transport.reading
@@ -187,4 +187,4 @@ def test_a_client_that_does_not_read_is_muted() -> None:
         assert a.transport.reading
         assert sessions.shared.output.held == 0
 
-    play(story)
+    play(scenario)

@@ -70,11 +70,11 @@ def test_it_asks_as_often_as_it_may(
             body += codec.encode(remaining.pop(0), 2)
             writer.write(len(body).to_bytes(4, "big") + body)
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         link = ControllerClient(peers, lambda: IMAGE)
         assert await hand_over(link, IMAGE, 1, settings) is handed_over
 
-    against(serve, story)
+    against(serve, scenario)
     assert len(answers) - len(remaining) == asked
 
 
@@ -104,7 +104,7 @@ def test_it_goes_on_where_zookeeper_comes_back(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(controlled_shutdown, "POLL_S", 0.0)
     looks = 0
 
-    async def story() -> bool:
+    async def scenario() -> bool:
         handed_over: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
         def reachable() -> bool:
@@ -119,7 +119,7 @@ def test_it_goes_on_where_zookeeper_comes_back(monkeypatch: pytest.MonkeyPatch) 
 
         return await hand_over_if_reachable(handing_over(), reachable=reachable)
 
-    assert asyncio.run(story())
+    assert asyncio.run(scenario())
     assert looks >= 5
 
 

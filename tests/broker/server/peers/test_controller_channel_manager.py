@@ -208,7 +208,7 @@ def test_an_unanswered_request_is_sent_again() -> None:
     """Where everybody is comes first to who knows nothing; later only what has changed."""
     told = Told(hang_up=1)
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         channels = told.channels(peers)
         assert channels.take(VIEW, 3) == {}
         first = [await told.requests.get() for _ in range(3)]
@@ -219,7 +219,7 @@ def test_an_unanswered_request_is_sent_again() -> None:
         await channels.close()
         assert told.requests.empty()
 
-    against(told.serve, story)
+    against(told.serve, scenario)
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_a_failed_request_is_sent_again(key: ApiKey, code: int) -> None:
     told = Told()
     told.codes[key] = [code, code]
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         channels = told.channels(peers)
         put = () if key is ApiKey.STOP_REPLICA else (TOPIC,)
         image = VIEW.image.with_changes(remove=frozenset({"t"})).with_changes(put=put)
@@ -243,7 +243,7 @@ def test_a_failed_request_is_sent_again(key: ApiKey, code: int) -> None:
             await channels.close()
         assert not told.codes[key]
 
-    against(told.serve, story)
+    against(told.serve, scenario)
 
 
 def test_a_broker_that_refuses_for_long_does_not_fill_the_log(
@@ -255,13 +255,13 @@ def test_a_broker_that_refuses_for_long_does_not_fill_the_log(
     told = Told()
     told.codes[ApiKey.UPDATE_METADATA] = [ErrorCode.UNKNOWN_SERVER_ERROR] * attempts
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         channels = told.channels(peers)
         channels.take(VIEW, 3)
         await wait_for_async("no more refusals", lambda: not told.codes[ApiKey.UPDATE_METADATA])
         await channels.close()
 
-    against(told.serve, story)
+    against(told.serve, scenario)
     lines = [it.getMessage() for it in caplog.records if it.levelno == logging.WARNING]
     assert [line.split()[5] for line in lines] == [
         f"attempts={it}" for it in (1, 2, 4, 8, 16, 32, 64)
@@ -273,7 +273,7 @@ def test_a_stale_controller_epoch_ends_the_retries() -> None:
     told = Told()
     told.codes[ApiKey.LEADER_AND_ISR] = [ErrorCode.STALE_CONTROLLER_EPOCH]
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         channels = told.channels(peers)
         channels.take(VIEW, 3)
         while await told.requests.get() is not ApiKey.LEADER_AND_ISR:
@@ -281,14 +281,14 @@ def test_a_stale_controller_epoch_ends_the_retries() -> None:
         await channels.close()
         assert told.requests.empty()
 
-    against(told.serve, story)
+    against(told.serve, scenario)
 
 
 def test_old_brokers_get_an_unclean_leader_as_any_other() -> None:
     """As of any other: their LeaderAndIsr has no word for it."""
     told = Told()
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         channels = told.channels(peers)
         topic = replace(TOPIC, partitions=(replace(STATE, recovering=True),))
         channels.take(TargetState(VIEW.image.with_changes(put=(topic,))), 3)
@@ -296,14 +296,14 @@ def test_old_brokers_get_an_unclean_leader_as_any_other() -> None:
         assert first == [ApiKey.UPDATE_METADATA, ApiKey.LEADER_AND_ISR]
         await channels.close()
 
-    against(told.serve, story)
+    against(told.serve, scenario)
 
 
 def test_deletions_are_reported_with_what_was_refused() -> None:
     """This broker's own are done at once, and its failures told."""
     told = Told()
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         channels = told.channels(peers)
         deleting = {name: replace(TOPIC, name=name) for name in ("t", "bad")}
         view = TargetState(VIEW.image.with_changes(remove=frozenset({"t"})), deleting)
@@ -312,7 +312,7 @@ def test_deletions_are_reported_with_what_was_refused() -> None:
         assert await told.reports.get() == (7, view, frozenset({"bad"}))
         await channels.close()
 
-    against(told.serve, story)
+    against(told.serve, scenario)
 
 
 def test_own_deletions_are_reported_when_the_last_replica_is_gone() -> None:
@@ -320,7 +320,7 @@ def test_own_deletions_are_reported_when_the_last_replica_is_gone() -> None:
     told = Told()
     told.late["t"] = []
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         channels = told.channels(peers)
         two = replace(TOPIC, partitions=(STATE, STATE))
         deleting = {"t": two, "bad": replace(TOPIC, name="bad")}
@@ -338,7 +338,7 @@ def test_own_deletions_are_reported_when_the_last_replica_is_gone() -> None:
         await channels.close()
         assert told.reports.empty()
 
-    against(told.serve, story)
+    against(told.serve, scenario)
 
 
 @pytest.mark.parametrize("error", [KafkaError(ErrorCode.KAFKA_STORAGE_ERROR), ValueError("a bug")])
@@ -355,7 +355,7 @@ def test_own_deletions_are_not_reported_while_one_of_the_topic_has_failed(error:
 
     told.stop = stop  # type: ignore[method-assign]
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         channels = told.channels(peers)
         deleting = {"t": replace(TOPIC, partitions=(STATE, STATE))}
         image = VIEW.image.with_changes(brokers={1: VIEW.image.brokers[1]}, remove=frozenset({"t"}))
@@ -365,7 +365,7 @@ def test_own_deletions_are_not_reported_while_one_of_the_topic_has_failed(error:
         await channels.close()
         assert told.reports.empty()
 
-    against(told.serve, story)
+    against(told.serve, scenario)
 
 
 def test_own_deletions_do_not_wait_for_replicas_that_were_moved_away() -> None:
@@ -373,7 +373,7 @@ def test_own_deletions_do_not_wait_for_replicas_that_were_moved_away() -> None:
     told = Told()
     told.late["t"] = []
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         channels = told.channels(peers)
         alone = VIEW.image.with_changes(brokers={1: VIEW.image.brokers[1]})
         moved = replace(TOPIC, partitions=(replace(STATE, replicas=(7,), isr=(7,)), STATE))
@@ -389,7 +389,7 @@ def test_own_deletions_do_not_wait_for_replicas_that_were_moved_away() -> None:
         away(None)
         await channels.close()
 
-    against(told.serve, story)
+    against(told.serve, scenario)
 
 
 def test_a_broker_that_fails_to_obey_one_request_is_sent_the_others() -> None:
@@ -397,7 +397,7 @@ def test_a_broker_that_fails_to_obey_one_request_is_sent_the_others() -> None:
     told = Told()
     told.codes[ApiKey.LEADER_AND_ISR] = [ErrorCode.UNKNOWN_SERVER_ERROR] * 100
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         channels = told.channels(peers)
         channels.take(TargetState(VIEW.image, {"u": replace(TOPIC, name="u")}), 3)
         async with asyncio.timeout(seconds(ANSWER)):
@@ -409,7 +409,7 @@ def test_a_broker_that_fails_to_obey_one_request_is_sent_the_others() -> None:
         assert (await told.reports.get())[0] == 7
         await channels.close()
 
-    against(told.serve, story)
+    against(told.serve, scenario)
 
 
 def test_a_channel_survives_an_unexpected_error(
@@ -420,7 +420,7 @@ def test_a_channel_survives_an_unexpected_error(
     told = Told()
     told.bugs.append(ValueError("a bug"))
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         channels = told.channels(peers)
         view = TargetState(VIEW.image.with_changes(remove=frozenset({"t"})), {"t": TOPIC})
         channels.take(view, 3)
@@ -431,7 +431,7 @@ def test_a_channel_survives_an_unexpected_error(
             pass
         await channels.close()
 
-    against(told.serve, story)
+    against(told.serve, scenario)
     assert "Task failed: control channel to broker 7; restart in" in caplog.text
     assert "ValueError: a bug" in caplog.text
 
@@ -440,7 +440,7 @@ def test_each_task_survives_what_it_meets() -> None:
     """The channel, and what tells of this broker's own replicas: what each waits for fails."""
     told = Told()
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         async def kill(kind: str) -> None:
             (task,) = [one for one in background().tasks if one.get_name().startswith(kind)]
             task._fut_waiter.set_exception(ValueError("a bug"))  # type: ignore[attr-defined]
@@ -462,7 +462,7 @@ def test_each_task_survives_what_it_meets() -> None:
         assert await told.answers.get() == (1, {TP: StorageAnswer(0, usable=False)})
         await channels.close()
 
-    against(told.serve, story)
+    against(told.serve, scenario)
 
 
 def test_a_report_that_failed_is_made_again() -> None:
@@ -477,14 +477,14 @@ def test_a_report_that_failed_is_made_again() -> None:
 
     told.report = failing_first  # type: ignore[method-assign]
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         channels = told.channels(peers)
         view = TargetState(VIEW.image.with_changes(remove=frozenset({"t"})), {"t": TOPIC})
         channels.take(view, 3)
         assert await told.reports.get() == (7, view, frozenset({"bad"}))
         await channels.close()
 
-    against(told.serve, story)
+    against(told.serve, scenario)
 
 
 @pytest.mark.parametrize("error", [KafkaError(ErrorCode.KAFKA_STORAGE_ERROR), ValueError("a bug")])
@@ -502,7 +502,7 @@ def test_the_others_are_given_up_where_one_cannot_be(error: Exception) -> None:
 
     told.stop = stop  # type: ignore[method-assign]
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         channels = told.channels(peers)
         deleting = {name: replace(TOPIC, name=name) for name in ("a", "b")}
         view = TargetState(VIEW.image.with_changes(remove=frozenset({"t"})), deleting)
@@ -510,14 +510,14 @@ def test_the_others_are_given_up_where_one_cannot_be(error: Exception) -> None:
         assert sorted(given_up) == ["a", "b"]
         await channels.close()
 
-    against(told.serve, story)
+    against(told.serve, scenario)
 
 
 def test_a_resigned_controller_sends_nothing() -> None:
     """After a resignation, and after the end."""
     told = Told()
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         channels = told.channels(peers)
         channels.take(VIEW, 3)
         while await told.requests.get() is not ApiKey.LEADER_AND_ISR:
@@ -530,7 +530,7 @@ def test_a_resigned_controller_sends_nothing() -> None:
         assert channels.take(VIEW, 6) == {}
         assert told.requests.empty()
 
-    against(told.serve, story)
+    against(told.serve, scenario)
 
 
 TP = TopicPartition("t", 0)
@@ -547,7 +547,7 @@ def test_storage_errors_of_a_broker_are_reported() -> None:
     told.refuse_storage = 1
     told.storage_code = ErrorCode.KAFKA_STORAGE_ERROR
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         channels = told.channels(peers)
         channels.take(VIEW, 3)
         assert await told.answers.get() == (7, {TP: StorageAnswer(0, usable=False)})
@@ -561,7 +561,7 @@ def test_storage_errors_of_a_broker_are_reported() -> None:
         await channels.close()
         assert told.answers.empty()
 
-    against(told.serve, story)
+    against(told.serve, scenario)
 
 
 def test_an_unknown_error_code_does_not_end_the_channel() -> None:
@@ -569,7 +569,7 @@ def test_an_unknown_error_code_does_not_end_the_channel() -> None:
     told = Told()
     told.storage_code = 9999
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         channels = told.channels(peers)
         async with asyncio.timeout(60):
             for times in range(2):
@@ -578,7 +578,7 @@ def test_an_unknown_error_code_does_not_end_the_channel() -> None:
                     pass
         await channels.close()
 
-    against(told.serve, story)
+    against(told.serve, scenario)
 
 
 @pytest.mark.parametrize("bugs", [[], [ValueError("a bug")]])
@@ -590,7 +590,7 @@ def test_own_replicas_are_updated_until_the_report_succeeds(bugs: list[Exception
     told.bugs += bugs
     unusable = (1, {TP: StorageAnswer(0, usable=False)})
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         channels = told.channels(peers)
         channels.take(VIEW, 3)
         assert await told.answers.get() == unusable
@@ -605,7 +605,7 @@ def test_own_replicas_are_updated_until_the_report_succeeds(bugs: list[Exception
         assert answer == (1, {TP: StorageAnswer(1, usable=True)})
         await channels.close()
 
-    against(told.serve, story)
+    against(told.serve, scenario)
 
 
 def test_answers_by_topic_id_and_by_name() -> None:
@@ -634,7 +634,7 @@ def test_log_ends_are_requested_until_answered() -> None:
     """After it was told of the epoch; this very broker without a request."""
     told = Told()
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         channels = told.channels(peers)
         unled = replace(STATE, leader=-1, leader_epoch=4)
         image = VIEW.image.with_changes(put=(replace(TOPIC, partitions=(unled,)),))
@@ -657,4 +657,4 @@ def test_log_ends_are_requested_until_answered() -> None:
         channels.take(TargetState(image), 3)
         await channels.close()
 
-    against(told.serve, story)
+    against(told.serve, scenario)

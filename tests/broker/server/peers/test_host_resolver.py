@@ -22,7 +22,7 @@ def test_a_hanging_lookup_delays_no_other_name(monkeypatch: pytest.MonkeyPatch) 
             raise socket.gaierror(socket.EAI_AGAIN, "nobody answers")
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("192.0.2.7", 0))]
 
-    async def story() -> None:
+    async def scenario() -> None:
         resolver = HostResolver()
         waiting = [asyncio.ensure_future(resolver.resolve("away.test")) for _ in range(100)]
         assert await resolver.resolve("here.test") == ("192.0.2.7",)
@@ -37,6 +37,6 @@ def test_a_hanging_lookup_delays_no_other_name(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(socket, "getaddrinfo", lookup)
     try:
-        asyncio.run(story())
+        asyncio.run(scenario())
     finally:
         gone.set()

@@ -30,7 +30,7 @@ from tests.broker.server.running import port_of
 from tests.waiting import ANSWER, seconds
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-Story = Callable[[Peers], Awaitable[None]]
+Scenario = Callable[[Peers], Awaitable[None]]
 VERSIONS = ApiVersionsResponse(
     api_keys=[
         ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=0, max_version=2),
@@ -64,8 +64,8 @@ async def introduce(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) 
     respond(writer, correlation_id, VERSIONS)
 
 
-def against(serve: Serve, story: Story, *, answer_bytes_max: int = 1 << 20) -> None:
-    """Tell a story with broker 7, which does what `serve` says on each connection."""
+def against(serve: Serve, scenario: Scenario, *, answer_bytes_max: int = 1 << 20) -> None:
+    """Run a scenario with broker 7, which does what `serve` says on each connection."""
 
     async def whole() -> None:
         serving: set[asyncio.Task[None]] = set()
@@ -91,7 +91,7 @@ def against(serve: Serve, story: Story, *, answer_bytes_max: int = 1 << 20) -> N
             answer_bytes_max=answer_bytes_max,
         )
         try:
-            await story(peers)
+            await scenario(peers)
         finally:
             peers.close()
             server.close()
@@ -118,7 +118,7 @@ def test_requests_to_a_removed_broker_fail_at_once(monkeypatch: pytest.MonkeyPat
         gone.wait()
         return []
 
-    async def story() -> None:
+    async def scenario() -> None:
         alive = {7: Endpoint("PLAINTEXT", "b7.test", 1), 8: Endpoint("PLAINTEXT", "b8.test", 1)}
         peers = Peers(alive.get, client_id="test")
         waiting = [
@@ -139,7 +139,7 @@ def test_requests_to_a_removed_broker_fail_at_once(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(socket, "getaddrinfo", lookup)
     try:
-        asyncio.run(story())
+        asyncio.run(scenario())
     finally:
         gone.set()
 
@@ -148,7 +148,7 @@ def test_a_real_broker_answers(node: BrokerServer) -> None:
     """In the newest version both sides know, on a connection that is kept for the next request."""
     endpoint = Endpoint("PLAINTEXT", "127.0.0.1", port_of(node))
 
-    async def story() -> None:
+    async def scenario() -> None:
         peers = Peers(lambda _: endpoint, client_id="test")
         try:
             version = await peers.version(0, ApiKey.METADATA, timeout_s=ANSWER_S)
@@ -168,7 +168,7 @@ def test_a_real_broker_answers(node: BrokerServer) -> None:
         finally:
             peers.close()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_requests_share_a_connection_and_keep_their_order() -> None:
@@ -184,7 +184,7 @@ def test_requests_share_a_connection_and_keep_their_order() -> None:
         assert {version for version, _ in asked} == {1}
         await reader.read()
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         answers = await asyncio.gather(
             *(
                 peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=ANSWER_S)
@@ -194,7 +194,7 @@ def test_requests_share_a_connection_and_keep_their_order() -> None:
         assert [answer.throttle_time_ms for answer in answers] == [0, 1, 2, 3, 4]
         assert len(connections) == 1
 
-    against(serve, story)
+    against(serve, scenario)
 
 
 def test_a_request_that_the_peer_does_not_know_is_not_sent() -> None:
@@ -204,26 +204,26 @@ def test_a_request_that_the_peer_does_not_know_is_not_sent() -> None:
         await introduce(reader, writer)
         assert await reader.read() == b""
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         with pytest.raises(UnsupportedError, match="METADATA"):
             await peers.send(7, MetadataRequest(), MetadataResponse, timeout_s=ANSWER_S)
         assert await peers.version(7, ApiKey.LIST_GROUPS, timeout_s=ANSWER_S) == 1
         assert await peers.version(7, ApiKey.LIST_GROUPS, timeout_s=ANSWER_S, version_max=0) == 0
 
-    against(serve, story)
+    against(serve, scenario)
 
 
 def test_an_unknown_broker_and_a_dead_address_fail() -> None:
     """At once, and after the attempts that fit into the time."""
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         with pytest.raises(UnreachableError, match="broker 8 is not alive"):
             await peers.send(8, ListGroupsRequest(), ListGroupsResponse, timeout_s=ANSWER_S)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Nobody comes."""
 
-    against(serve, story)
+    against(serve, scenario)
 
     async def refused() -> None:
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
@@ -253,7 +253,7 @@ def test_a_peer_that_falls_silent_is_left() -> None:
             respond(writer, correlation_id, group_list(9), version)
         await reader.read()
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         patient = asyncio.create_task(
             peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=ANSWER_S)
         )
@@ -265,7 +265,7 @@ def test_a_peer_that_falls_silent_is_left() -> None:
         answer = await peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=ANSWER_S)
         assert answer.throttle_time_ms == 9
 
-    against(serve, story)
+    against(serve, scenario)
 
 
 def test_a_disconnect_fails_the_request_and_reconnects() -> None:
@@ -281,13 +281,13 @@ def test_a_disconnect_fails_the_request_and_reconnects() -> None:
         respond(writer, correlation_id, group_list(4), version)
         await reader.read()
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         with pytest.raises(UnreachableError, match="lost"):
             await peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=ANSWER_S)
         answer = await peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=ANSWER_S)
         assert answer.throttle_time_ms == 4
 
-    against(serve, story)
+    against(serve, scenario)
 
 
 @pytest.mark.parametrize(
@@ -307,11 +307,11 @@ def test_a_malformed_response_closes_the_connection(nonsense: bytes) -> None:
         writer.write(nonsense)
         await reader.read()
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         with pytest.raises(UnreachableError):
             await peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=ANSWER_S)
 
-    against(serve, story)
+    against(serve, scenario)
 
 
 def test_a_cancelled_request_does_not_affect_others() -> None:
@@ -326,7 +326,7 @@ def test_a_cancelled_request_does_not_affect_others() -> None:
             respond(writer, correlation_id, group_list(number), version)
         await reader.read()
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         await peers.version(7, ApiKey.LIST_GROUPS, timeout_s=ANSWER_S)
         first, second = (
             asyncio.create_task(
@@ -340,7 +340,7 @@ def test_a_cancelled_request_does_not_affect_others() -> None:
         assert (await second).throttle_time_ms == 1
         assert first.cancelled()
 
-    against(serve, story)
+    against(serve, scenario)
 
 
 def test_requests_under_way_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -351,7 +351,7 @@ def test_requests_under_way_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None
         await introduce(reader, writer)
         await reader.read()
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         await peers.version(7, ApiKey.LIST_GROUPS, timeout_s=ANSWER_S)
         waiting = [
             asyncio.create_task(
@@ -366,7 +366,7 @@ def test_requests_under_way_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None
         for outcome in await asyncio.gather(*waiting, return_exceptions=True):
             assert isinstance(outcome, UnreachableError)
 
-    against(serve, story)
+    against(serve, scenario)
 
 
 def test_a_connection_that_has_just_been_made_is_ended_too() -> None:
@@ -378,7 +378,7 @@ def test_a_connection_that_has_just_been_made_is_ended_too() -> None:
         assert await reader.read() == b""
         gone.set()
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         asked = asyncio.create_task(
             peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=ANSWER_S)
         )
@@ -392,7 +392,7 @@ def test_a_connection_that_has_just_been_made_is_ended_too() -> None:
             await asked
         await asyncio.wait_for(gone.wait(), ANSWER_S)
 
-    against(serve, story)
+    against(serve, scenario)
 
 
 def test_an_answer_has_memory_as_it_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -409,7 +409,7 @@ def test_an_answer_has_memory_as_it_arrives(monkeypatch: pytest.MonkeyPatch) -> 
         writer.write((2**31 - 1).to_bytes(4, "big") + b"x" * 100)
         await reader.read()
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         answer = await peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=ANSWER_S)
         assert [it.group_id for it in answer.groups] == [it.group_id for it in names]
         tracemalloc.start()
@@ -421,7 +421,7 @@ def test_an_answer_has_memory_as_it_arrives(monkeypatch: pytest.MonkeyPatch) -> 
             tracemalloc.stop()
         assert peak < 1 << 20
 
-    against(serve, story, answer_bytes_max=2**31 - 1)
+    against(serve, scenario, answer_bytes_max=2**31 - 1)
 
 
 def test_the_controller_is_asked_that_the_image_names(node: BrokerServer) -> None:
@@ -429,7 +429,7 @@ def test_the_controller_is_asked_that_the_image_names(node: BrokerServer) -> Non
     endpoint = Endpoint("PLAINTEXT", "127.0.0.1", port_of(node))
     images = [MetadataImage(cluster_id="c", controller_id=0)]
 
-    async def story() -> None:
+    async def scenario() -> None:
         peers = Peers(lambda broker: endpoint if broker == 0 else None, client_id="test")
         link = ControllerClient(peers, lambda: images[-1])
         try:
@@ -441,4 +441,4 @@ def test_the_controller_is_asked_that_the_image_names(node: BrokerServer) -> Non
         finally:
             link.close()
 
-    asyncio.run(story())
+    asyncio.run(scenario())

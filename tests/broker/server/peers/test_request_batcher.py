@@ -42,14 +42,14 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-def told(story: Callable[[Broker, RequestBatcher[str, int, int]], Awaitable[None]]) -> None:
-    """Tell a story of one purpose and its brokers."""
+def told(scenario: Callable[[Broker, RequestBatcher[str, int, int]], Awaitable[None]]) -> None:
+    """Run a scenario of one purpose and its brokers."""
 
     async def whole() -> None:
         broker = Broker()
         batches: RequestBatcher[str, int, int] = RequestBatcher(broker.send)
         try:
-            await story(broker, batches)
+            await scenario(broker, batches)
         finally:
             await batches.stop()
 
@@ -66,7 +66,7 @@ def ask(
 def test_requests_queued_meanwhile_are_sent_together() -> None:
     """Not to other brokers, which have requests of their own."""
 
-    async def story(broker: Broker, batches: RequestBatcher[str, int, int]) -> None:
+    async def scenario(broker: Broker, batches: RequestBatcher[str, int, int]) -> None:
         first = ask(batches, "a", 1)
         await settle()
         more = [ask(batches, "b", 2), ask(batches, "c", 3)]
@@ -79,13 +79,13 @@ def test_requests_queued_meanwhile_are_sent_together() -> None:
         await broker.answer()
         assert [await each for each in (first, *more, elsewhere)] == [10, 20, 30, 40]
 
-    told(story)
+    told(scenario)
 
 
 def test_no_request_has_two_of_one_key() -> None:
     """Their answers could not be told apart; nor does anything wait for ever or out of turn."""
 
-    async def story(broker: Broker, batches: RequestBatcher[str, int, int]) -> None:
+    async def scenario(broker: Broker, batches: RequestBatcher[str, int, int]) -> None:
         asked = [ask(batches, key, item) for item, key in enumerate("aabab")]
         await settle()
         for _ in range(3):
@@ -97,13 +97,13 @@ def test_no_request_has_two_of_one_key() -> None:
         ]
         assert [await each for each in asked] == [0, 10, 20, 30, 40]
 
-    told(story)
+    told(scenario)
 
 
 def test_a_failed_request_fails_its_callers_only() -> None:
     """Whoever comes later is asked for with the next one, and so is what is asked again."""
 
-    async def story(broker: Broker, batches: RequestBatcher[str, int, int]) -> None:
+    async def scenario(broker: Broker, batches: RequestBatcher[str, int, int]) -> None:
         lost = ask(batches, "a", 1)
         await settle()
         kept = ask(batches, "b", 2)
@@ -116,13 +116,13 @@ def test_a_failed_request_fails_its_callers_only() -> None:
         await broker.answer()
         assert [await kept, await again] == [20, 10]
 
-    told(story)
+    told(scenario)
 
 
 def test_a_cancelled_caller_is_left_out_of_the_batch() -> None:
     """And takes nothing from the others."""
 
-    async def story(broker: Broker, batches: RequestBatcher[str, int, int]) -> None:
+    async def scenario(broker: Broker, batches: RequestBatcher[str, int, int]) -> None:
         first, second, third = (ask(batches, key, 1) for key in "abc")
         await settle()
         late = ask(batches, "d", 1)
@@ -133,7 +133,7 @@ def test_a_cancelled_caller_is_left_out_of_the_batch() -> None:
         assert [await first, await third] == [10, 10]
         assert len(broker.requests) == 1
 
-    told(story)
+    told(scenario)
 
 
 def test_callers_waiting_for_a_silent_broker_are_bounded(
@@ -143,7 +143,7 @@ def test_callers_waiting_for_a_silent_broker_are_bounded(
     monkeypatch.setattr(subject, "ITEMS_MAX", 2)
     monkeypatch.setattr(subject, "WAITING_MAX", 3)
 
-    async def story(broker: Broker, batches: RequestBatcher[str, int, int]) -> None:
+    async def scenario(broker: Broker, batches: RequestBatcher[str, int, int]) -> None:
         asked = [ask(batches, key, 1) for key in "abc"]
         await settle()
         assert broker.requests == [(1, {"a": 1, "b": 1})]
@@ -155,13 +155,13 @@ def test_callers_waiting_for_a_silent_broker_are_bounded(
             await broker.answer()
         assert [await each for each in asked] == [10] * 5
 
-    told(story)
+    told(scenario)
 
 
 def test_a_batch_cancelled_elsewhere_fails_its_callers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its callers are told, none is cancelled with it, and what comes next is sent."""
 
-    async def story(broker: Broker, batches: RequestBatcher[str, int, int]) -> None:
+    async def scenario(broker: Broker, batches: RequestBatcher[str, int, int]) -> None:
         send = batches._send
         cancelled: list[int] = []
 
@@ -180,30 +180,30 @@ def test_a_batch_cancelled_elsewhere_fails_its_callers(monkeypatch: pytest.Monke
         await broker.answer()
         assert await after == 20
 
-    told(story)
+    told(scenario)
 
 
 def test_closing_cancels_waiting_callers() -> None:
     """The broker stops."""
 
-    async def story(broker: Broker, batches: RequestBatcher[str, int, int]) -> None:
+    async def scenario(broker: Broker, batches: RequestBatcher[str, int, int]) -> None:
         asked = [ask(batches, "a", 1), ask(batches, "a", 2)]
         await settle()
         await batches.stop()
         await asyncio.wait(asked)
         assert [each.cancelled() for each in asked] == [True, True]
 
-    told(story)
+    told(scenario)
 
 
 def test_closing_cancels_callers_of_an_unsent_batch() -> None:
     """A batcher that is stopped in the turn in which something was queued."""
 
-    async def story(broker: Broker, batches: RequestBatcher[str, int, int]) -> None:
+    async def scenario(broker: Broker, batches: RequestBatcher[str, int, int]) -> None:
         asked = ask(batches, "a", 1)
         await asyncio.sleep(0)  # It is queued, and the task that sends it has not begun.
         await batches.stop()
         await asyncio.wait({asked})
         assert (asked.cancelled(), broker.requests) == (True, [])
 
-    told(story)
+    told(scenario)

@@ -26,7 +26,7 @@ def told(leader: int, api_versions_error: int) -> dict[TopicPartition, ErrorCode
         respond(writer, correlation_id, ApiVersionsResponse(error_code=api_versions_error))
         await reader.read()
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         image = MetadataImage(cluster_id="c")
         others = TransactionMarkerChannelManager(
             1, image=lambda: image, markers=peers, asking=peers
@@ -37,7 +37,7 @@ def told(leader: int, api_versions_error: int) -> dict[TopicPartition, ErrorCode
         finally:
             await others.stop()
 
-    against(serve, story)
+    against(serve, scenario)
     return heard
 
 

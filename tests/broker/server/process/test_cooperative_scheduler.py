@@ -49,7 +49,7 @@ def test_an_error_of_a_short_task_is_raised() -> None:
 def test_long_works_share_the_loop_in_time_slices() -> None:
     """With each other and with all else; none waits for the end of another."""
 
-    async def story() -> list[str]:
+    async def scenario() -> list[str]:
         scheduler, seen = CooperativeScheduler(clock=Clock()), list[str]()
         loop = asyncio.get_running_loop()
         works = [scheduler.begin(counting(name, 5, seen)) for name in "ab"]
@@ -65,7 +65,7 @@ def test_long_works_share_the_loop_in_time_slices() -> None:
             await work.future
         return seen
 
-    seen = "".join(asyncio.run(story()))
+    seen = "".join(asyncio.run(scenario()))
     assert seen.startswith("aba-b-a-b-"), seen
 
 
@@ -82,18 +82,18 @@ def test_a_long_task_is_notified_after_yielding() -> None:
         first = yield from part(2)
         return first + (yield from part(2))
 
-    async def story(clock: Callable[[], float]) -> list[bool]:
+    async def scenario(clock: Callable[[], float]) -> list[bool]:
         told = CooperativeScheduler(clock=clock).begin(whole())
         return await told.future if isinstance(told, Unfinished) else told
 
-    assert asyncio.run(story(lambda: 0.0)) == [False] * 4
-    assert asyncio.run(story(Clock())) == [True] * 4
+    assert asyncio.run(scenario(lambda: 0.0)) == [False] * 4
+    assert asyncio.run(scenario(Clock())) == [True] * 4
 
 
 def test_an_error_of_a_long_task_is_set_on_its_future() -> None:
     """And the next in the queue goes on."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         scheduler = CooperativeScheduler(clock=Clock())
         wrong = scheduler.begin(each([1, 1, 1, 0], lambda number: 1 // number))
         right = scheduler.begin(each([1, 1, 1, 1], lambda number: 1 // number))
@@ -103,13 +103,13 @@ def test_an_error_of_a_long_task_is_set_on_its_future() -> None:
             await wrong.future
         assert await right.future == [1, 1, 1, 1]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_the_task_of_a_closed_connection_is_dropped() -> None:
     """Its client has gone."""
 
-    async def story() -> list[str]:
+    async def scenario() -> list[str]:
         scheduler, seen = CooperativeScheduler(clock=Clock()), list[str]()
         left = scheduler.begin(counting("left", 100, seen))
         stays = scheduler.begin(counting("stays", 4, seen))
@@ -119,13 +119,13 @@ def test_the_task_of_a_closed_connection_is_dropped() -> None:
         await stays.future
         return seen
 
-    assert asyncio.run(story()).count("left") == 1
+    assert asyncio.run(scenario()).count("left") == 1
 
 
 def test_each_iteration_of_the_loop_runs_one_of_a_run_queue() -> None:
     """However many wait in it, and though each joins again at once."""
 
-    async def story() -> list[str]:
+    async def scenario() -> list[str]:
         queue, seen, done = RunQueue(), list[str](), asyncio.Event()
         loop = asyncio.get_running_loop()
 
@@ -150,13 +150,13 @@ def test_each_iteration_of_the_loop_runs_one_of_a_run_queue() -> None:
         await done.wait()
         return seen
 
-    assert "".join(asyncio.run(story())) == "a-b-c-a-b-c-a-b-c--"
+    assert "".join(asyncio.run(scenario())) == "a-b-c-a-b-c-a-b-c--"
 
 
 def test_every_iteration_of_the_loop_has_its_budget() -> None:
     """What is spent counts in its iteration alone; what is over it is not owed later."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         budget = IterationBudget(2)
         assert not budget.is_over
         for _ in range(2):
@@ -167,4 +167,4 @@ def test_every_iteration_of_the_loop_has_its_budget() -> None:
             await asyncio.sleep(0)
             assert not budget.is_over
 
-    asyncio.run(story())
+    asyncio.run(scenario())

@@ -24,7 +24,7 @@ def test_a_completed_result_is_returned_at_once() -> None:
 def test_deferred_results_keep_their_order() -> None:
     """In the order asked, whichever came first."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         loop = asyncio.get_running_loop()
         first: asyncio.Future[int] = loop.create_future()
         second: asyncio.Future[int] = loop.create_future()
@@ -35,25 +35,25 @@ def test_deferred_results_keep_their_order() -> None:
         assert await all_of_them == [1, 5, 3]
         assert await twice == 2
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_an_error_is_an_answer_too() -> None:
     """What fails with an error of the protocol is refused with it."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         answer: Any = doubled(found)
         found.set_exception(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
         assert await answer == ErrorCode.KAFKA_STORAGE_ERROR
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_client_that_goes_ends_the_wait() -> None:
     """Cancelling the answer cancels what it waits for."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         answer: Any = doubled(found)
         await asyncio.sleep(0)
@@ -61,13 +61,13 @@ def test_a_client_that_goes_ends_the_wait() -> None:
         await asyncio.wait([answer])
         assert found.cancelled()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_an_encoding_error_reaches_the_waiter() -> None:
     """So that it is reported with the request, and the wait ends."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         answer: Any = then(found, (1).__floordiv__, lambda error: int(error.code))
         found.set_result(0)
@@ -79,4 +79,4 @@ def test_an_encoding_error_reaches_the_waiter() -> None:
         with pytest.raises(asyncio.CancelledError):
             await waiting
 
-    asyncio.run(story())
+    asyncio.run(scenario())

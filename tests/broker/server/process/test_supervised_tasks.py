@@ -171,7 +171,7 @@ def test_a_supervised_task_is_restarted_after_an_error(error: BaseException) -> 
     """Until it returns; an awaited future that somebody cancelled is an error like others."""
     failing = [error, error]
 
-    async def story() -> None:
+    async def scenario() -> None:
         async def work() -> None:
             if failing:
                 raise failing.pop()
@@ -180,14 +180,14 @@ def test_a_supervised_task_is_restarted_after_an_error(error: BaseException) -> 
         await them.keep("digging", work)
         assert (them.failures["digging"], them.down, failing) == (2, {}, [])
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_repeated_turn_is_repeated_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where one failed, the next does not wait as long as between turns; a cancelled one ends."""
     monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.001)
 
-    async def story() -> None:
+    async def scenario() -> None:
         turns: list[int] = []
 
         async def work() -> None:
@@ -204,7 +204,7 @@ def test_a_repeated_turn_is_repeated_soon(monkeypatch: pytest.MonkeyPatch) -> No
         assert task.cancelled()
         assert not them.tasks
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_lost_ensemble_or_controller_is_logged_once(
@@ -217,7 +217,7 @@ def test_a_lost_ensemble_or_controller_is_logged_once(
     caused.__cause__ = lost
     errors: list[Exception] = [lost, caused, KafkaError(ErrorCode.NOT_CONTROLLER)]
 
-    async def story() -> None:
+    async def scenario() -> None:
         them = Background()
 
         def failing(found: list[Exception]) -> Callable[[], Awaitable[None]]:
@@ -238,7 +238,7 @@ def test_a_lost_ensemble_or_controller_is_logged_once(
         task.cancel()
         await asyncio.wait({task})
 
-    asyncio.run(story())
+    asyncio.run(scenario())
     postponed = [it for it in caplog.records if it.message.startswith("Task postponed")]
     assert [(it.levelname, it.message.partition(";")[0]) for it in postponed] == [
         ("WARNING", f"Task postponed: {name}") for name in ("kept", "repeated", "buggy")
@@ -250,7 +250,7 @@ def test_a_lost_ensemble_or_controller_is_logged_once(
 def test_a_one_shot_task_is_not_restarted(caplog: pytest.LogCaptureFixture) -> None:
     """Its error is told, once."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async def work() -> None:
             raise OfItsOwnError("in between")
 
@@ -260,7 +260,7 @@ def test_a_one_shot_task_is_not_restarted(caplog: pytest.LogCaptureFixture) -> N
         assert them.failures["a look"] == 1
         assert not them.down
 
-    asyncio.run(story())
+    asyncio.run(scenario())
     assert "a look failed" in caplog.text
     assert "in between" in caplog.text
 
@@ -268,7 +268,7 @@ def test_a_one_shot_task_is_not_restarted(caplog: pytest.LogCaptureFixture) -> N
 def test_a_short_task_is_cancelled_silently_only_on_request() -> None:
     """Cancelled is not what a task is whose awaited future somebody else has cancelled."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         them = Background()
         for number in range(2):
             waits_for = asyncio.get_running_loop().create_future()
@@ -285,4 +285,4 @@ def test_a_short_task_is_cancelled_silently_only_on_request() -> None:
             await asyncio.wait({task})
         assert them.failures["a look"] == 1
 
-    asyncio.run(story())
+    asyncio.run(scenario())

@@ -24,18 +24,18 @@ def call(received: asyncio.Future[None]) -> Any:
 def test_later_metadata_requests_do_not_wait() -> None:
     """It is answered at once."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         received = asyncio.get_running_loop().create_future()
         received.set_result(None)
         assert after_first_metadata(call(received), lambda: 1) is None
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_the_answer_is_made_when_the_metadata_is_there() -> None:
     """Not before; and who has gone in the meantime is no longer answered."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         known: list[str] = []
         received = asyncio.get_running_loop().create_future()
         waiting = after_first_metadata(call(received), lambda: list(known))
@@ -48,13 +48,13 @@ def test_the_answer_is_made_when_the_metadata_is_there() -> None:
         assert await waiting == ["broker 1"]
         assert known == ["broker 1"]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_an_error_of_the_answer_reaches_the_client() -> None:
     """As an error of any handler does."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         received = asyncio.get_running_loop().create_future()
         failing = after_first_metadata(call(received), lambda: "".index("x"))
         assert failing is not None
@@ -62,14 +62,14 @@ def test_an_error_of_the_answer_reaches_the_client() -> None:
         with pytest.raises(ValueError, match="substring"):
             await failing
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_without_a_controller_the_client_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer without any broker makes some admin clients hang."""
     monkeypatch.setattr(first_metadata, "TIMEOUT_S", 0.0)
 
-    async def story() -> None:
+    async def scenario() -> None:
         received = asyncio.get_running_loop().create_future()
         waiting = after_first_metadata(call(received), lambda: "no brokers")
         assert waiting is not None
@@ -77,4 +77,4 @@ def test_without_a_controller_the_client_is_sent_away(monkeypatch: pytest.Monkey
             await waiting
         assert caught.value.code is ErrorCode.REQUEST_TIMED_OUT
 
-    asyncio.run(story())
+    asyncio.run(scenario())

@@ -27,15 +27,15 @@ from tests.broker.server import page_cache
 from tests.waiting import ANSWER, seconds
 
 
-def run(story: Callable[[socket.socket, socket.socket], Awaitable[None]]) -> None:
-    """Play a story on a connected pair of sockets, ours and the peer's."""
+def run(scenario: Callable[[socket.socket, socket.socket], Awaitable[None]]) -> None:
+    """Run a scenario on a connected pair of sockets, ours and the peer's."""
 
     async def play() -> None:
         ours, peer = socket.socketpair()
         with ours, peer:
             ours.setblocking(False)
             peer.setblocking(False)
-            await story(ours, peer)
+            await scenario(ours, peer)
 
     asyncio.run(play())
 
@@ -86,7 +86,7 @@ def test_bytes_and_slices_arrive_in_order(tmp_path: Path, size: int) -> None:
     """Whatever way a slice takes to the kernel, the peer sees one ordered stream."""
     file, content = file_of(tmp_path / "segment", size)
 
-    async def story(ours: socket.socket, peer: socket.socket) -> None:
+    async def scenario(ours: socket.socket, peer: socket.socket) -> None:
         queue, drained, broken = outbound(ours)
         items: list[Item] = [
             b"head",
@@ -103,13 +103,13 @@ def test_bytes_and_slices_arrive_in_order(tmp_path: Path, size: int) -> None:
         assert not broken
         queue.close()
 
-    run(story)
+    run(scenario)
 
 
 def test_a_peer_that_does_not_read_makes_the_queue_wait() -> None:
     """Backpressure is visible at once, later sends queue up, and the order holds."""
 
-    async def story(ours: socket.socket, peer: socket.socket) -> None:
+    async def scenario(ours: socket.socket, peer: socket.socket) -> None:
         queue, drained, _ = outbound(ours)
         first, second = os.urandom(4 << 20), os.urandom(100)
         queue.send([first])
@@ -120,7 +120,7 @@ def test_a_peer_that_does_not_read_makes_the_queue_wait() -> None:
         assert not queue.waiting
         queue.close()
 
-    run(story)
+    run(scenario)
 
 
 def test_a_peer_that_takes_everything_has_turns_like_others(
@@ -131,7 +131,7 @@ def test_a_peer_that_takes_everything_has_turns_like_others(
     size = SENDFILE_BYTES_MIN
     file, content = file_of(tmp_path / "segment", 3 * size)
 
-    async def story(ours: socket.socket, peer: socket.socket) -> None:
+    async def scenario(ours: socket.socket, peer: socket.socket) -> None:
         queue, drained, broken = outbound(ours)
         queue.send([FileSlice(file, start, size, 0) for start in range(0, 3 * size, size)])
         assert queue.waiting
@@ -141,7 +141,7 @@ def test_a_peer_that_takes_everything_has_turns_like_others(
         assert not broken
         queue.close()
 
-    run(story)
+    run(scenario)
 
 
 def test_peers_that_can_take_more_at_once_share_a_turn(
@@ -155,7 +155,7 @@ def test_peers_that_can_take_more_at_once_share_a_turn(
     counts: list[tuple[int, int]] = []
     real = os.sendfile
 
-    async def story(ours: socket.socket, peer: socket.socket) -> None:
+    async def scenario(ours: socket.socket, peer: socket.socket) -> None:
         writability = WriteReadiness()
 
         def sendfile(out: int, fd: int, position: int, count: int) -> int:
@@ -176,7 +176,7 @@ def test_peers_that_can_take_more_at_once_share_a_turn(
             for queue in queues:
                 queue.close()
 
-    run(story)
+    run(scenario)
     assert all(count <= turn // together for together, count in counts)
     assert {together for together, _ in counts} >= {1, 2}
 
@@ -196,7 +196,7 @@ def asked_of(path: Path, size: int, monkeypatch: pytest.MonkeyPatch) -> list[tup
     monkeypatch.setattr(cold_reads, "in_memory", in_memory)
     file, content = file_of(path, 1000 + size)
 
-    async def story(ours: socket.socket, peer: socket.socket) -> None:
+    async def scenario(ours: socket.socket, peer: socket.socket) -> None:
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 100_000)
         queue, drained, broken = outbound(ours)
         queue.send([FileSlice(file, 1000, size, 0)])
@@ -207,7 +207,7 @@ def asked_of(path: Path, size: int, monkeypatch: pytest.MonkeyPatch) -> list[tup
         assert not broken
         queue.close()
 
-    run(story)
+    run(scenario)
     return asked
 
 
@@ -261,7 +261,7 @@ def test_cached_data_is_sent_before_a_cold_window(
     monkeypatch.setattr(cold_reads, "in_memory", lambda _, __, end: end <= cold_from[0])
     monkeypatch.setattr(cold_reads, "bring_in", bring_in)
 
-    async def story(ours: socket.socket, peer: socket.socket) -> None:
+    async def scenario(ours: socket.socket, peer: socket.socket) -> None:
         queue, drained, broken = outbound(ours)
         queue.send([FileSlice(file, 0, 2 * window, 0)])
         assert await receive(peer, window) == content[:window]
@@ -274,7 +274,7 @@ def test_cached_data_is_sent_before_a_cold_window(
         assert not broken
         queue.close()
 
-    run(story)
+    run(scenario)
 
 
 def test_a_truncated_slice_breaks_the_connection(tmp_path: Path) -> None:
@@ -283,7 +283,7 @@ def test_a_truncated_slice_breaks_the_connection(tmp_path: Path) -> None:
     piece = FileSlice(file, 0, 1000, 0)
     file.truncate(500)
 
-    async def story(ours: socket.socket, peer: socket.socket) -> None:
+    async def scenario(ours: socket.socket, peer: socket.socket) -> None:
         queue, _, broken = outbound(ours)
         queue.send([piece])
         await asyncio.sleep(0)  # The failure is reported from the loop, not from within send.
@@ -291,13 +291,13 @@ def test_a_truncated_slice_breaks_the_connection(tmp_path: Path) -> None:
         assert "truncated" in str(broken[0])
         queue.close()
 
-    run(story)
+    run(scenario)
 
 
 def test_a_peer_that_has_gone_is_reported() -> None:
     """A reset connection is an ordinary event, told once, never an exception out of send."""
 
-    async def story(ours: socket.socket, peer: socket.socket) -> None:
+    async def scenario(ours: socket.socket, peer: socket.socket) -> None:
         queue, _, broken = outbound(ours)
         peer.close()
         queue.send([b"anybody there?"])
@@ -305,13 +305,13 @@ def test_a_peer_that_has_gone_is_reported() -> None:
         assert len(broken) == 1
         queue.close()
 
-    run(story)
+    run(scenario)
 
 
 def test_a_peer_that_has_gone_is_not_called_idle() -> None:
     """What it did not take stays queued until its owner has heard, and has not waited since 0."""
 
-    async def story(ours: socket.socket, peer: socket.socket) -> None:
+    async def scenario(ours: socket.socket, peer: socket.socket) -> None:
         queue, _, broken = outbound(ours)
         peer.close()
         before = asyncio.get_running_loop().time()
@@ -322,7 +322,7 @@ def test_a_peer_that_has_gone_is_not_called_idle() -> None:
         assert len(broken) == 1
         queue.close()
 
-    run(story)
+    run(scenario)
 
 
 def test_more_pieces_than_one_send_may_carry(tmp_path: Path) -> None:
@@ -335,7 +335,7 @@ def test_more_pieces_than_one_send_may_carry(tmp_path: Path) -> None:
         items += [head, FileSlice(file, number, 1500, 0)]
         expected += head + content[number : number + 1500]
 
-    async def story(ours: socket.socket, peer: socket.socket) -> None:
+    async def scenario(ours: socket.socket, peer: socket.socket) -> None:
         queue, drained, broken = outbound(ours)
         queue.send(items)
         assert queue.waiting
@@ -344,7 +344,7 @@ def test_more_pieces_than_one_send_may_carry(tmp_path: Path) -> None:
         assert not broken
         queue.close()
 
-    run(story)
+    run(scenario)
 
 
 @pytest.mark.usefixtures("no_reading_ahead")
@@ -365,7 +365,7 @@ def test_cold_slices_are_read_by_a_thread(
     real = cold_reads.bring_in
     monkeypatch.setattr(cold_reads, "bring_in", bring_in)
 
-    async def story(ours: socket.socket, peer: socket.socket) -> None:
+    async def scenario(ours: socket.socket, peer: socket.socket) -> None:
         queue, drained, broken = outbound(ours)
         queue.send([b"head", FileSlice(file, 0, size, 0), FileSlice(file, size, size, 0), b"tail"])
         assert queue.waiting
@@ -380,7 +380,7 @@ def test_cold_slices_are_read_by_a_thread(
         assert not broken
         queue.close()
 
-    run(story)
+    run(scenario)
     assert readers
     assert threading.main_thread() not in readers
 
@@ -391,7 +391,7 @@ def test_a_client_that_left_is_not_read_for(tmp_path: Path) -> None:
     file, _ = file_of(tmp_path / "segment", 3_000_000)
     page_cache.evict(file)
 
-    async def story(ours: socket.socket, peer: socket.socket) -> None:
+    async def scenario(ours: socket.socket, peer: socket.socket) -> None:
         queue, drained, broken = outbound(ours)
         queue.send([b"head", FileSlice(file, 0, 3_000_000, 0)])
         queue.close()
@@ -403,7 +403,7 @@ def test_a_client_that_left_is_not_read_for(tmp_path: Path) -> None:
         with pytest.raises(BlockingIOError):
             peer.recv(100)
 
-    run(story)
+    run(scenario)
 
 
 @pytest.mark.usefixtures("no_reading_ahead")
@@ -419,7 +419,7 @@ def test_a_disk_that_fails_ends_the_connection(
 
     monkeypatch.setattr(cold_reads, "bring_in", bring_in)
 
-    async def story(ours: socket.socket, peer: socket.socket) -> None:
+    async def scenario(ours: socket.socket, peer: socket.socket) -> None:
         queue, _, broken = outbound(ours)
         told = asyncio.Event()
 
@@ -433,7 +433,7 @@ def test_a_disk_that_fails_ends_the_connection(
         assert broken[0].errno == errno.EIO
         queue.close()
 
-    run(story)
+    run(scenario)
 
 
 def test_a_closed_queue_lets_go_of_its_owner() -> None:
@@ -443,7 +443,7 @@ def test_a_closed_queue_lets_go_of_its_owner() -> None:
         def told(self, *_: object) -> None:
             """Nothing to do."""
 
-    async def story(ours: socket.socket, peer: socket.socket) -> None:
+    async def scenario(ours: socket.socket, peer: socket.socket) -> None:
         owner = Owner()
         gone = weakref.ref(owner)
         queue = Outbound(
@@ -457,4 +457,4 @@ def test_a_closed_queue_lets_go_of_its_owner() -> None:
         del owner
         assert gone() is None
 
-    run(story)
+    run(scenario)

@@ -44,13 +44,13 @@ def _drain(peer: socket.socket) -> None:
         return
 
 
-def run(story: Callable[[WriteReadiness], Awaitable[None]]) -> None:
-    """Play a story with waits that are closed at its end."""
+def run(scenario: Callable[[WriteReadiness], Awaitable[None]]) -> None:
+    """Run a scenario with waits that are closed at its end."""
 
     async def play() -> None:
         writability = WriteReadiness()
         try:
-            await story(writability)
+            await scenario(writability)
         finally:
             writability.close()
 
@@ -67,7 +67,7 @@ def test_each_waiter_is_notified_once(pairs: list[tuple[socket.socket, socket.so
     """When the peer has read, and again only for who asks again."""
     ours, peer = pairs[0]
 
-    async def story(writability: WriteReadiness) -> None:
+    async def scenario(writability: WriteReadiness) -> None:
         told = asyncio.Queue[int]()
         writability.wait(ours.fileno(), lambda: told.put_nowait(1))
         await some_rounds()
@@ -79,7 +79,7 @@ def test_each_waiter_is_notified_once(pairs: list[tuple[socket.socket, socket.so
         writability.wait(ours.fileno(), lambda: told.put_nowait(2))
         assert await told.get() == 2
 
-    run(story)
+    run(scenario)
 
 
 def test_a_broken_connection_notifies_the_waiter(
@@ -88,13 +88,13 @@ def test_a_broken_connection_notifies_the_waiter(
     """Who waits then learns what is wrong from its next send."""
     ours, peer = pairs[0]
 
-    async def story(writability: WriteReadiness) -> None:
+    async def scenario(writability: WriteReadiness) -> None:
         told = asyncio.Event()
         writability.wait(ours.fileno(), told.set)
         peer.close()
         await told.wait()
 
-    run(story)
+    run(scenario)
 
 
 def test_a_forgotten_socket_is_not_notified(
@@ -103,7 +103,7 @@ def test_a_forgotten_socket_is_not_notified(
     """Even by one that was told in the same round; forgetting again, or too early, is fine."""
     fds = [ours.fileno() for ours, _ in pairs[:4]]
 
-    async def story(writability: WriteReadiness) -> None:
+    async def scenario(writability: WriteReadiness) -> None:
         told: list[int] = []
 
         def tell(fd: int) -> None:
@@ -119,13 +119,13 @@ def test_a_forgotten_socket_is_not_notified(
         await some_rounds()
         assert len(told) == 1
 
-    run(story)
+    run(scenario)
 
 
 def test_many_leave_the_loop_to_others(pairs: list[tuple[socket.socket, socket.socket]]) -> None:
     """Only a few are told before everything else has its turn; all are in the end."""
 
-    async def story(writability: WriteReadiness) -> None:
+    async def scenario(writability: WriteReadiness) -> None:
         told: list[int] = []
         for ours, peer in pairs:
             _drain(peer)
@@ -136,14 +136,14 @@ def test_many_leave_the_loop_to_others(pairs: list[tuple[socket.socket, socket.s
             assert len(told) - before <= EVENTS_AT_ONCE
             before = len(told)
 
-    run(story)
+    run(scenario)
 
 
 def test_a_stop_ends_all_waits(pairs: list[tuple[socket.socket, socket.socket]]) -> None:
     """Connections that end after it are no trouble."""
     ours, peer = pairs[0]
 
-    async def story(writability: WriteReadiness) -> None:
+    async def scenario(writability: WriteReadiness) -> None:
         told: list[int] = []
         writability.wait(ours.fileno(), lambda: told.append(0))
         writability.close()
@@ -153,4 +153,4 @@ def test_a_stop_ends_all_waits(pairs: list[tuple[socket.socket, socket.socket]])
         writability.forget(ours.fileno())
         assert not told
 
-    run(story)
+    run(scenario)

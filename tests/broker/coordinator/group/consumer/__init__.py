@@ -1,1 +1,1 @@
-"""Stories and rules of groups of the consumer protocol."""
+"""Scenarios and rules of groups of the consumer protocol."""

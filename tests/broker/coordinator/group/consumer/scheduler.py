@@ -44,7 +44,7 @@ from tests.broker.coordinator.group.consumer.processes import (
     code_of,
 )
 from tests.broker.coordinator.group.consumer.topics import Topics
-from tests.broker.coordinator.group.stories import LIMITS, TEAM
+from tests.broker.coordinator.group.scenarios import LIMITS, TEAM
 from tests.broker.coordinator.group.world import GroupWorld, Request
 
 SESSION_MS: Final = 6000
@@ -359,7 +359,7 @@ class World(Topics, GroupWorld):
             if partition[0] == KEPT:
                 assert offsets.get(partition, 0) >= offset, f"the offset of {partition} went back"
 
-    # --- the story
+    # --- the scenario
 
     def happen(self, action: Callable[[], object]) -> None:
         """Let one thing happen: each partition has one reader then, too."""

@@ -25,7 +25,7 @@ PLANTED_SEEDS = 200
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_every_partition_is_read_by_one(seed: int) -> None:
     """Whatever is lost, late, doubled, slow or killed, and in whichever protocol members speak."""
-    World(seed).play()
+    World(seed).rebalance()
 
 
 def test_the_scheduler_gets_somewhere() -> None:
@@ -50,7 +50,7 @@ def find(match: str, make: Callable[[int], World] = World) -> None:
 
     def run_all() -> None:
         for seed in range(PLANTED_SEEDS):
-            make(seed).play()
+            make(seed).rebalance()
 
     with pytest.raises(AssertionError, match=match):
         run_all()
@@ -113,4 +113,4 @@ def test_an_unassigned_partition_is_detected(monkeypatch: pytest.MonkeyPatch) ->
 def test_every_partition_is_read_by_one_in_many_runs() -> None:
     """The same for as many seeds as are asked for."""
     for seed in range(SEEDS, SOAK_SEEDS):
-        World(seed).play()
+        World(seed).rebalance()

@@ -10,7 +10,7 @@ from barnabas_broker.coordinator.group.consumer import expressions, validation
 from barnabas_broker.coordinator.group.consumer.expressions import Expressions
 from barnabas_broker.coordinator.group.consumer.member_update import EXPRESSIONS_MAX
 from barnabas_kafka.errors import ErrorCode, KafkaError
-from tests.broker.coordinator.group.consumer.stories import ConsumerStory
+from tests.broker.coordinator.group.consumer.scenarios import ConsumerScenario
 
 NAMES = [f"topic-{number}" for number in range(20)]
 JOINS: dict[str, Any] = {"topic_partitions": [], "rebalance_timeout_ms": 1000}
@@ -99,20 +99,20 @@ def test_a_wrong_expression_is_refused() -> None:
 
 def test_members_that_join_match_nothing_again() -> None:
     """Forty members of one expression cost as much as one."""
-    story = ConsumerStory(dict.fromkeys(NAMES, 1))
+    scenario = ConsumerScenario(dict.fromkeys(NAMES, 1))
     with counted_matches() as looked_at:
         for number in range(40):
-            told = story.beat(f"m{number}", 0, subscribed_topic_regex="topic-.*", **JOINS)
+            told = scenario.beat(f"m{number}", 0, subscribed_topic_regex="topic-.*", **JOINS)
             assert told.error_code == ErrorCode.NONE
         assert sorted(looked_at) == sorted(NAMES)
 
 
 def test_a_group_has_only_so_many_expressions() -> None:
     """Each is matched with every new topic; members with one that is there are welcome."""
-    story = ConsumerStory({"t": 1})
+    scenario = ConsumerScenario({"t": 1})
 
     def code(number: int, expression: str) -> int:
-        return story.beat(f"m{number}", 0, subscribed_topic_regex=expression, **JOINS).error_code
+        return scenario.beat(f"m{number}", 0, subscribed_topic_regex=expression, **JOINS).error_code
 
     codes = [code(number, f"t{number}") for number in range(EXPRESSIONS_MAX)]
     assert codes == [ErrorCode.NONE] * EXPRESSIONS_MAX

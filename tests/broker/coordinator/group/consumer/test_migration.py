@@ -16,13 +16,13 @@ from barnabas_kafka.protocol.consumer_protocol import (
     write_assignment,
 )
 from barnabas_kafka.protocol.embedded import pack
-from tests.broker.coordinator.group.consumer.stories import (
+from tests.broker.coordinator.group.consumer.scenarios import (
     Actor,
     ClassicActor,
-    ConsumerStory,
+    ConsumerScenario,
     settle,
 )
-from tests.broker.coordinator.group.plays import Classic, Modern, Play
+from tests.broker.coordinator.group.rebalances import Classic, Modern, RebalanceScenario
 
 V1 = pack(Subscription(), 1)
 
@@ -47,11 +47,11 @@ def told(records: Sequence[object]) -> list[str]:
 
 
 def classic_pair(
-    story: ConsumerStory, *, static: bool = False
+    scenario: ConsumerScenario, *, static: bool = False
 ) -> tuple[ClassicActor, ClassicActor]:
     """Two members of a stable classic group with t's six partitions, the first of which leads."""
     one, two = (
-        ClassicActor(story, each, instance=each if static else None) for each in ("one", "two")
+        ClassicActor(scenario, each, instance=each if static else None) for each in ("one", "two")
     )
     one.join()
     one.sync(**{one.id: assigned(0, 1, 2, 3, 4, 5)})
@@ -60,49 +60,49 @@ def classic_pair(
     two.hear()
     one.sync(**{one.id: assigned(0, 1, 2), two.id: assigned(3, 4, 5)})
     two.sync()
-    assert (one.reads, two.reads, story.state) == ([0, 1, 2], [3, 4, 5], "Stable")
+    assert (one.reads, two.reads, scenario.state) == ([0, 1, 2], [3, 4, 5], "Stable")
     return one, two
 
 
 def test_up_and_down_again_member_by_member() -> None:
     """Everybody reads on all the time; the offsets stay; both ends are as if nothing had been."""
-    story = ConsumerStory({"t": 6})
-    one, two = classic_pair(story)
-    assert story.commit(9, member=one.id, generation=one.generation) is ErrorCode.NONE
-    new = Actor(story, "new")
+    scenario = ConsumerScenario({"t": 6})
+    one, two = classic_pair(scenario)
+    assert scenario.commit(9, member=one.id, generation=one.generation) is ErrorCode.NONE
+    new = Actor(scenario, "new")
     assert new.beat() is ErrorCode.NONE
-    assert story.group.kind == "consumer"
+    assert scenario.group.kind == "consumer"
     settle(one, two, new)
     assert sorted(map(len, (one.reads, two.reads, new.reads))) == [2, 2, 2]
-    assert story.consumers.state_name == "Stable"
+    assert scenario.consumers.state_name == "Stable"
     one.leave()
-    other = Actor(story, "other")
+    other = Actor(scenario, "other")
     two.leave()
     settle(new, other)
     assert (len(new.reads), len(other.reads)) == (3, 3)
-    back = ClassicActor(story, "back")
+    back = ClassicActor(scenario, "back")
     settle(back, new, other)
     assert [len(each.reads) for each in (back, new, other)] == [2, 2, 2]
     new.leave()
     settle(back, other)
     other.leave()
-    assert story.group.kind == "classic"
-    assert story.state == "PreparingRebalance"
+    assert scenario.group.kind == "classic"
+    assert scenario.state == "PreparingRebalance"
     assert back.beat() is ErrorCode.REBALANCE_IN_PROGRESS
     assert back.leads
-    assert len(story.group.offsets) == 1
-    story.restart()
-    assert (story.group.kind, list(story.group.members)) == ("classic", [back.id])
-    assert len(story.group.offsets) == 1
+    assert len(scenario.group.offsets) == 1
+    scenario.restart()
+    assert (scenario.group.kind, list(scenario.group.members)) == ("classic", [back.id])
+    assert len(scenario.group.offsets) == 1
 
 
 def test_records_of_an_upgrade() -> None:
     """The classic group ends; its members are written as they are; then the newcomer joins."""
-    story = ConsumerStory({"t": 6})
-    one, two = classic_pair(story)
-    before = len(story.written)
-    Actor(story, "new").beat()
-    assert told(story.written[before:]) == [
+    scenario = ConsumerScenario({"t": 6})
+    one, two = classic_pair(scenario)
+    before = len(scenario.written)
+    Actor(scenario, "new").beat()
+    assert told(scenario.written[before:]) == [
         "classic ends",
         f"MEMBER {one.id}",
         f"MEMBER {two.id}",
@@ -119,8 +119,8 @@ def test_records_of_an_upgrade() -> None:
         "TARGET_EPOCH",
         "CURRENT new",
     ]
-    story.restart()
-    member = story.consumers.members[one.id]
+    scenario.restart()
+    member = scenario.consumers.members[one.id]
     assert member.classic is not None
     assert (member.classic.protocol, member.classic.session_timeout_ms) == (
         "cooperative-sticky",
@@ -131,39 +131,42 @@ def test_records_of_an_upgrade() -> None:
 
 def test_unassigned_partitions_are_assigned_after_an_upgrade() -> None:
     """Also where the newcomer takes a place, and wants what the one before it wanted."""
-    story = ConsumerStory({"t": 6})
-    one, _ = classic_pair(story, static=True)
-    story.put_topic("t", 7)
-    new = Actor(story, "new", instance_id="two")
+    scenario = ConsumerScenario({"t": 6})
+    one, _ = classic_pair(scenario, static=True)
+    scenario.put_topic("t", 7)
+    new = Actor(scenario, "new", instance_id="two")
     settle(new, one)
-    assert new.owned | one.owned == story.partitions("t")
+    assert new.owned | one.owned == scenario.partitions("t")
 
 
 def test_an_upgrade_gives_nothing_to_two() -> None:
     """Where nobody was told, members say what they had; that may be somebody else's by now."""
-    story = ConsumerStory({"t": 6})
-    one, two = classic_pair(story)
+    scenario = ConsumerScenario({"t": 6})
+    one, two = classic_pair(scenario)
     two.owned |= one.owned
     one.join()
     two.join()
-    ClassicActor(story, "three").join()
-    assert (story.state, story.group.members[one.id].assignment) == ("PreparingRebalance", b"")
-    Actor(story, "new").beat()
-    held = {each: member.held for each, member in story.consumers.members.items()}
+    ClassicActor(scenario, "three").join()
+    assert (scenario.state, scenario.group.members[one.id].assignment) == (
+        "PreparingRebalance",
+        b"",
+    )
+    Actor(scenario, "new").beat()
+    held = {each: member.held for each, member in scenario.consumers.members.items()}
     assert (len(held[one.id]), len(held[two.id])) == (3, 3)
     assert not held[one.id] & held[two.id]
 
 
 def test_records_of_a_downgrade() -> None:
     """Everything of the consumer protocol ends, in Kafka's order; then the classic group."""
-    story = ConsumerStory({"t": 6})
-    one, two = classic_pair(story)
-    new = Actor(story, "new")
+    scenario = ConsumerScenario({"t": 6})
+    one, two = classic_pair(scenario)
+    new = Actor(scenario, "new")
     settle(new, one, two)
-    before = len(story.written)
+    before = len(scenario.written)
     new.leave()
     ids = [one.id, two.id, "new"]
-    written = story.written[before:]
+    written = scenario.written[before:]
     assert told(written) == [
         *(f"CURRENT {each} ends" for each in ids),
         *(f"TARGET {each} ends" for each in ids),
@@ -186,21 +189,21 @@ def test_records_of_a_downgrade() -> None:
 
 def test_waiting_members_get_rebalance_in_progress() -> None:
     """One that waits for the end of a rebalance hears of the next one; nothing is lost."""
-    story = ConsumerStory({"t": 6})
-    one, _ = classic_pair(story)
-    late = ClassicActor(story, "late")
+    scenario = ConsumerScenario({"t": 6})
+    one, _ = classic_pair(scenario)
+    late = ClassicActor(scenario, "late")
     late.join()
-    parked = story.asked
-    assert story.answer(parked) is None
-    new = Actor(story, "new")
-    story.fail_writes = ErrorCode.NOT_ENOUGH_REPLICAS
+    parked = scenario.asked
+    assert scenario.answer(parked) is None
+    new = Actor(scenario, "new")
+    scenario.fail_writes = ErrorCode.NOT_ENOUGH_REPLICAS
     assert new.beat() is ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert story.answer(parked) is None
-    assert (story.group.kind, story.state) == ("classic", "PreparingRebalance")
-    story.fail_writes = None
+    assert scenario.answer(parked) is None
+    assert (scenario.group.kind, scenario.state) == ("classic", "PreparingRebalance")
+    scenario.fail_writes = None
     assert new.beat() is ErrorCode.NONE
-    assert story.error(parked) is ErrorCode.REBALANCE_IN_PROGRESS
-    assert late.id in story.consumers.members
+    assert scenario.error(parked) is ErrorCode.REBALANCE_IN_PROGRESS
+    assert late.id in scenario.consumers.members
     assert one.beat() is ErrorCode.REBALANCE_IN_PROGRESS
 
 
@@ -214,76 +217,76 @@ def test_waiting_members_get_rebalance_in_progress() -> None:
 )
 def test_some_groups_stay_classic(limits: dict[str, object], fields: dict[str, Any]) -> None:
     """By the policy, for want of room, or because their members are no consumers."""
-    story = ConsumerStory({"t": 6}, **limits)
-    one = ClassicActor(story, "one", **fields)
-    two = ClassicActor(story, "two", **fields)
+    scenario = ConsumerScenario({"t": 6}, **limits)
+    one = ClassicActor(scenario, "one", **fields)
+    two = ClassicActor(scenario, "two", **fields)
     one.join()
     two.join()
-    assert Actor(story, "new").beat() is ErrorCode.GROUP_ID_NOT_FOUND
-    assert story.group.kind == "classic"
+    assert Actor(scenario, "new").beat() is ErrorCode.GROUP_ID_NOT_FOUND
+    assert scenario.group.kind == "classic"
 
 
 def test_a_group_whose_members_cannot_be_read_stays_classic() -> None:
     """A consumer's metadata that is none."""
-    story = ConsumerStory({"t": 6})
-    story.stable("odd", metadata=b"\0\1\0")
-    assert Actor(story, "new").beat() is ErrorCode.GROUP_ID_NOT_FOUND
-    assert story.state == "Stable"
+    scenario = ConsumerScenario({"t": 6})
+    scenario.stable("odd", metadata=b"\0\1\0")
+    assert Actor(scenario, "new").beat() is ErrorCode.GROUP_ID_NOT_FOUND
+    assert scenario.state == "Stable"
 
 
 def test_without_downgrades_the_group_stays_what_it_is() -> None:
     """Classic members go on in it, alone."""
-    story = ConsumerStory({"t": 6}, downgrades=False)
-    one, two = classic_pair(story)
-    new = Actor(story, "new")
+    scenario = ConsumerScenario({"t": 6}, downgrades=False)
+    one, two = classic_pair(scenario)
+    new = Actor(scenario, "new")
     settle(new, one, two)
     new.leave()
     settle(one, two)
-    assert story.group.kind == "consumer"
+    assert scenario.group.kind == "consumer"
     assert [len(one.reads), len(two.reads)] == [3, 3]
 
 
 def test_a_member_that_crashes_downgrades_too() -> None:
     """It is missed after its session; where the write fails, it is missed again later."""
-    story = ConsumerStory({"t": 6})
-    one = ClassicActor(story, "one", session_timeout_ms=60_000)
+    scenario = ConsumerScenario({"t": 6})
+    one = ClassicActor(scenario, "one", session_timeout_ms=60_000)
     one.join()
     one.sync(**{one.id: assigned(0, 1, 2, 3, 4, 5)})
-    new = Actor(story, "new")
+    new = Actor(scenario, "new")
     settle(new, one)
-    story.fail_writes = ErrorCode.NOT_ENOUGH_REPLICAS
-    story.pass_time(45_000)
-    assert story.group.kind == "consumer"
-    story.fail_writes = None
+    scenario.fail_writes = ErrorCode.NOT_ENOUGH_REPLICAS
+    scenario.pass_time(45_000)
+    assert scenario.group.kind == "consumer"
+    scenario.fail_writes = None
     one.beat()
-    story.pass_time(45_000)
-    assert story.group.kind == "classic"
+    scenario.pass_time(45_000)
+    assert scenario.group.kind == "classic"
     one.join()
     one.sync(**{one.id: assigned(0, 1, 2, 3, 4, 5)})
-    assert (story.state, one.reads) == ("Stable", [0, 1, 2, 3, 4, 5])
+    assert (scenario.state, one.reads) == ("Stable", [0, 1, 2, 3, 4, 5])
 
 
 def test_a_static_member_takes_its_place_in_the_other_protocol() -> None:
     """Up and down, without anybody else noticing: it has what it had."""
-    story = ConsumerStory({"t": 6})
-    one, two = classic_pair(story, static=True)
-    new = Actor(story, "new-two", instance_id="two")
+    scenario = ConsumerScenario({"t": 6})
+    one, two = classic_pair(scenario, static=True)
+    new = Actor(scenario, "new-two", instance_id="two")
     assert new.beat() is ErrorCode.NONE
-    assert (new.reads, new.epoch) == ([3, 4, 5], story.consumers.epoch)
+    assert (new.reads, new.epoch) == ([3, 4, 5], scenario.consumers.epoch)
     assert two.beat() is ErrorCode.FENCED_INSTANCE_ID
     settle(one, new)
     assert (one.reads, new.reads) == ([0, 1, 2], [3, 4, 5])
-    again = ClassicActor(story, "two", instance="two")
+    again = ClassicActor(scenario, "two", instance="two")
     again.join()
-    assert story.group.kind == "classic"
+    assert scenario.group.kind == "classic"
     assert again.sync() is ErrorCode.NONE
-    assert (story.state, again.reads) == ("Stable", [3, 4, 5])
+    assert (scenario.state, again.reads) == ("Stable", [3, 4, 5])
     assert one.beat() is ErrorCode.NONE
-    kinds = [each for each in told(story.written) if each.startswith(("MEMBER", "CURRENT"))]
+    kinds = [each for each in told(scenario.written) if each.startswith(("MEMBER", "CURRENT"))]
     assert kinds.count(f"MEMBER {again.id} ends") == 1
-    story.restart()
-    assert story.group.static == {"one": one.id, "two": again.id}
-    assert Kind.GROUP.name not in told(story.written)[-1]
+    scenario.restart()
+    assert scenario.group.static == {"one": one.id, "two": again.id}
+    assert Kind.GROUP.name not in told(scenario.written)[-1]
 
 
 SEEDS = range(120)
@@ -296,36 +299,39 @@ def test_no_partition_has_two_readers_while_they_change_their_protocol() -> None
     """
     for seed in SEEDS:
         chance = random.Random(seed)
-        play = Play("mixed", t=chance.randint(1, 6))
+        rebalance = RebalanceScenario("mixed", t=chance.randint(1, 6))
         for number in range(12):
-            _something_happens(play, chance, f"r{number}")
+            _something_happens(rebalance, chance, f"r{number}")
             for _ in range(chance.randint(0, 8)):
-                play.pass_seconds(1)
-                _check_readers(play, seed)
-        play.pass_seconds(60)
-        _check_readers(play, seed)
-        readers = [each for each in play.cast.values() if each.is_up]
+                rebalance.pass_seconds(1)
+                _check_readers(rebalance, seed)
+        rebalance.pass_seconds(60)
+        _check_readers(rebalance, seed)
+        readers = [each for each in rebalance.cast.values() if each.is_up]
         if readers:
             read = sorted(number for each in readers for _, number in each.reads)
-            assert read == list(range(len(play.story.partitions("t")))), (seed, play.transcript)
+            assert read == list(range(len(rebalance.scenario.partitions("t")))), (
+                seed,
+                rebalance.transcript,
+            )
 
 
-def _something_happens(play: Play, chance: random.Random, name: str) -> None:
-    up = [each for each, reader in play.cast.items() if reader.is_up]
+def _something_happens(rebalance: RebalanceScenario, chance: random.Random, name: str) -> None:
+    up = [each for each, reader in rebalance.cast.items() if reader.is_up]
     choice = chance.random()
     if choice < 0.15 and up:
-        play.kill(chance.choice(up))
+        rebalance.kill(chance.choice(up))
     elif choice < 0.4 and up:
-        play.stop(chance.choice(up))
+        rebalance.stop(chance.choice(up))
     elif choice < 0.5:
-        play.story.put_topic("t", len(play.story.partitions("t")) + 1)
-        play.settle()
+        rebalance.scenario.put_topic("t", len(rebalance.scenario.partitions("t")) + 1)
+        rebalance.settle()
     elif chance.random() < 0.5:
-        play.enter(Classic(play, name, "t", assignor="cooperative-sticky"))
+        rebalance.enter(Classic(rebalance, name, "t", assignor="cooperative-sticky"))
     else:
-        play.enter(Modern(play, name, "t"))
+        rebalance.enter(Modern(rebalance, name, "t"))
 
 
-def _check_readers(play: Play, seed: int) -> None:
-    read = [part for each in play.cast.values() if each.is_up for part in each.reads]
-    assert len(read) == len(set(read)), (seed, play.transcript)
+def _check_readers(rebalance: RebalanceScenario, seed: int) -> None:
+    read = [part for each in rebalance.cast.values() if each.is_up for part in each.reads]
+    assert len(read) == len(set(read)), (seed, rebalance.transcript)

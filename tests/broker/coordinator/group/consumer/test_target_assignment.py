@@ -21,7 +21,7 @@ from barnabas_broker.coordinator.group.consumer.target import (
 )
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.settings.broker import BrokerSettings
-from tests.broker.coordinator.group.consumer.stories import ConsumerStory
+from tests.broker.coordinator.group.consumer.scenarios import ConsumerScenario
 
 # --- When the consumer protocol is served
 
@@ -102,8 +102,8 @@ def test_only_changes_are_written() -> None:
 
 def test_topics_that_do_not_exist_are_not_seen() -> None:
     """They will be when they come."""
-    story = ConsumerStory({"t": 3})
-    found = subscriptions.seen({"t", "later"}, story.image)
+    scenario = ConsumerScenario({"t": 3})
+    found = subscriptions.seen({"t", "later"}, scenario.image)
     assert {name: topic.partitions for name, topic in found.items()} == {"t": 3}
 
 

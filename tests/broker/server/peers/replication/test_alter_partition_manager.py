@@ -77,16 +77,16 @@ def granted(request: AlterPartitionRequest) -> AlterPartitionResponse:
 
 
 def tell(
-    serve: Any, story: Callable[[AlterPartitionManager], Awaitable[None]], who: int = 7
+    serve: Any, scenario: Callable[[AlterPartitionManager], Awaitable[None]], who: int = 7
 ) -> None:
-    """A story with broker `who` as the controller; only 7 is there."""
+    """A scenario with broker `who` as the controller; only 7 is there."""
 
     async def with_peers(peers: Peers) -> None:
         changes = AlterPartitionManager(
             1, peers, controller_id=lambda: who, broker_epoch=lambda: 33
         )
         try:
-            await story(changes)
+            await scenario(changes)
         finally:
             await changes.stop()
 
@@ -98,7 +98,7 @@ def test_changes_travel_together(version: int) -> None:
     """Whatever the controller's version; what comes while one is under way goes with the next."""
     seen: list[AlterPartitionRequest] = []
 
-    async def story(changes: AlterPartitionManager) -> None:
+    async def scenario(changes: AlterPartitionManager) -> None:
         states = await asyncio.gather(
             *(changes.alter(TopicPartition("t", index), T_ID, WANTED) for index in range(3))
         )
@@ -106,7 +106,7 @@ def test_changes_travel_together(version: int) -> None:
         assert len(seen) <= 2
         assert {request.broker_epoch for request in seen} == {33}
 
-    tell(controller(granted, seen, version), story)
+    tell(controller(granted, seen, version), scenario)
 
 
 @pytest.mark.parametrize(("version", "known"), [(2, []), (3, [(1, 33), (2, 41)])])
@@ -114,10 +114,10 @@ def test_broker_epochs_of_the_isr_are_sent(version: int, known: list[tuple[int, 
     """Of this broker and of the followers, to a controller that knows what they are for."""
     seen: list[AlterPartitionRequest] = []
 
-    async def story(changes: AlterPartitionManager) -> None:
+    async def scenario(changes: AlterPartitionManager) -> None:
         await changes.alter(TopicPartition("t", 0), T_ID, WANTED, {2: 41, 3: 42})
 
-    tell(controller(granted, seen, version), story)
+    tell(controller(granted, seen, version), scenario)
     (request,) = seen
     (told,) = request.topics[0].partitions
     assert [(it.broker_id, it.broker_epoch) for it in told.new_isr_with_epochs] == known
@@ -127,12 +127,12 @@ def test_a_change_wanted_in_the_moment_of_an_answer_is_sent() -> None:
     """Nobody else has to ask before it goes: the last answer wakes whoever wants the next."""
     seen: list[AlterPartitionRequest] = []
 
-    async def story(changes: AlterPartitionManager) -> None:
+    async def scenario(changes: AlterPartitionManager) -> None:
         async with asyncio.timeout(60):
             for index in range(3):
                 await changes.alter(TopicPartition("t", index), T_ID, WANTED)
 
-    tell(controller(granted, seen), story)
+    tell(controller(granted, seen), scenario)
     assert [request.topics[0].partitions[0].partition_index for request in seen] == [0, 1, 2]
 
 
@@ -140,7 +140,7 @@ def test_a_change_of_a_leadership_that_is_over_waits_no_more() -> None:
     """Another change of the partition took its place before it was sent."""
     seen: list[AlterPartitionRequest] = []
 
-    async def story(changes: AlterPartitionManager) -> None:
+    async def scenario(changes: AlterPartitionManager) -> None:
         tp = TopicPartition("t", 0)
         async with asyncio.timeout(60):
             earlier, later = await asyncio.gather(
@@ -152,7 +152,7 @@ def test_a_change_of_a_leadership_that_is_over_waits_no_more() -> None:
         assert isinstance(later, PartitionState)
         assert later.leader_epoch == 6
 
-    tell(controller(granted, seen), story)
+    tell(controller(granted, seen), scenario)
     assert len(seen) == 1
 
 
@@ -166,7 +166,7 @@ def test_a_refusal_is_of_one_partition() -> None:
                 each.error_code = ErrorCode.INELIGIBLE_REPLICA
         return response
 
-    async def story(changes: AlterPartitionManager) -> None:
+    async def scenario(changes: AlterPartitionManager) -> None:
         good, bad = await asyncio.gather(
             changes.alter(TopicPartition("t", 0), T_ID, WANTED),
             changes.alter(TopicPartition("t", 1), T_ID, WANTED),
@@ -176,7 +176,7 @@ def test_a_refusal_is_of_one_partition() -> None:
         assert isinstance(bad, KafkaError)
         assert bad.code is ErrorCode.INELIGIBLE_REPLICA
 
-    tell(controller(one_refused, []), story)
+    tell(controller(one_refused, []), scenario)
 
 
 def test_a_top_level_error_fails_each_change() -> None:
@@ -185,23 +185,23 @@ def test_a_top_level_error_fails_each_change() -> None:
     def refused(_: AlterPartitionRequest) -> AlterPartitionResponse:
         return AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER)
 
-    async def story(changes: AlterPartitionManager) -> None:
+    async def scenario(changes: AlterPartitionManager) -> None:
         with pytest.raises(KafkaError) as caught:
             await changes.alter(TopicPartition("t", 0), T_ID, WANTED)
         assert caught.value.code is ErrorCode.NOT_CONTROLLER
 
-    tell(controller(refused, []), story)
+    tell(controller(refused, []), scenario)
 
 
 @pytest.mark.parametrize("who", [-1, 8])
 def test_without_a_controller_nothing_is_asked(who: int) -> None:
     """Nobody is known to be it, or it is not alive."""
 
-    async def story(changes: AlterPartitionManager) -> None:
+    async def scenario(changes: AlterPartitionManager) -> None:
         with pytest.raises(UnreachableError):
             await changes.alter(TopicPartition("t", 0), T_ID, WANTED)
 
-    tell(controller(granted, []), story, who)
+    tell(controller(granted, []), scenario, who)
 
 
 @pytest.mark.parametrize("silent", [False, True])
@@ -219,7 +219,7 @@ def test_a_controller_that_hangs_is_left_when_another_is_elected(silent: bool) -
         asked.set()
         await reader.read()
 
-    async def story(peers: Peers) -> None:
+    async def scenario(peers: Peers) -> None:
         changes = AlterPartitionManager(
             1, peers, controller_id=lambda: controllers[-1], broker_epoch=lambda: 33
         )
@@ -233,7 +233,7 @@ def test_a_controller_that_hangs_is_left_when_another_is_elected(silent: bool) -
             await asking
         await changes.stop()
 
-    against(hangs, story)
+    against(hangs, scenario)
 
 
 def test_a_cancelled_sender_fails_all_changes(
@@ -242,7 +242,7 @@ def test_a_cancelled_sender_fails_all_changes(
     """The changes in flight and those queued behind them are told, and the next one is sent."""
     t0, t1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
-    async def story(changes: AlterPartitionManager) -> None:
+    async def scenario(changes: AlterPartitionManager) -> None:
         queued: list[asyncio.Future[PartitionState]] = []
 
         async def cancelled(_batch: object) -> object:
@@ -258,4 +258,4 @@ def test_a_cancelled_sender_fails_all_changes(
                 await queued[0]
         assert (await changes.alter(t0, T_ID, WANTED)).partition_epoch == 9
 
-    tell(controller(granted, []), story)
+    tell(controller(granted, []), scenario)

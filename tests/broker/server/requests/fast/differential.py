@@ -43,10 +43,10 @@ from barnabas_kafka.records.batch import ATTRIBUTES_POSITION, CRC_POSITION
 from barnabas_kafka.records.builder import build_batch
 from barnabas_kafka.records.compression import Codec
 from barnabas_kafka.records.crc import crc32c
+from tests.broker.server.differential_cluster import differential_cluster
 from tests.broker.server.members import Member, find, join_request
 from tests.broker.server.running import Wire, produce_request
 from tests.broker.server.transactional import Transactional
-from tests.broker.server.two_ways import two_ways
 
 NOW: Final = 1_700_000_000_000
 SETTINGS: Final = {
@@ -192,7 +192,7 @@ def _fill(wire: Wire) -> None:
 @contextmanager
 def running_pair(directory: Path) -> Iterator[Pair]:
     """A pair for which it is always the same time, and that names members alike."""
-    with two_ways(directory, SETTINGS, now_ms=NOW, names=_names) as running:
+    with differential_cluster(directory, SETTINGS, now_ms=NOW, names=_names) as running:
         yield Pair(directory, *running)
 
 

@@ -102,11 +102,11 @@ class Served:
         return self.node.broker.replicas.led("t", 0).log.log_end_offset
 
 
-Story = Callable[[Served], None]
+Scenario = Callable[[Served], None]
 
 
-def serving(directory: Path, story: Story, settings: dict[str, str] | None = None) -> None:
-    """Play a story on the event loop of a broker."""
+def serving(directory: Path, scenario: Scenario, settings: dict[str, str] | None = None) -> None:
+    """Run a scenario on the event loop of a broker."""
 
     async def play(disk: Disk) -> None:
         dispatchers: list[Dispatcher] = []
@@ -124,7 +124,7 @@ def serving(directory: Path, story: Story, settings: dict[str, str] | None = Non
             await node.start()
         try:
             await asyncio.to_thread(_create_topic, port_of(node))
-            story(Served(node, dispatchers[0], disk))
+            scenario(Served(node, dispatchers[0], disk))
         finally:
             await node.stop()
 
@@ -153,7 +153,7 @@ def frames(count: int) -> bytes:
 def test_a_run_is_one_write_and_an_answer_to_each(tmp_path: Path) -> None:
     """In their order, each with its own number and offset."""
 
-    def story(served: Served) -> None:
+    def scenario(served: Served) -> None:
         assert served.run(frames(1)) == ([(1, 0)], len(frames(1)))
         before = served.writes
         assert served.run(frames(5)) == ([(n, n) for n in range(1, 6)], len(frames(5)))
@@ -162,20 +162,20 @@ def test_a_run_is_one_write_and_an_answer_to_each(tmp_path: Path) -> None:
         stored = served.node.broker.replicas.led("t", 0).log
         assert stored.high_watermark == 6
 
-    serving(tmp_path, story)
+    serving(tmp_path, scenario)
 
 
 def test_a_run_has_an_end(tmp_path: Path) -> None:
     """However many came: others are waiting."""
 
-    def story(served: Served) -> None:
+    def scenario(served: Served) -> None:
         served.run(frames(1))
         most = produce_runs.REQUESTS_MAX
         found = served.run(frames(most + 3))
         assert found is not None
         assert (len(found[0]), found[1]) == (most, len(frames(most)))
 
-    serving(tmp_path, story)
+    serving(tmp_path, scenario)
 
 
 SEQUENCED = build_batch([(NOW, b"k", b"v", ())], producer_id=1, producer_epoch=0, base_sequence=0)
@@ -220,7 +220,7 @@ CUT_OFF = ("not whole", "only its size")
 def test_a_different_request_ends_the_run(tmp_path: Path, kind: str) -> None:
     """What was before it is served, and what is behind it too, beginning with it."""
 
-    def story(served: Served) -> None:
+    def scenario(served: Served) -> None:
         served.run(frames(1))
         other = OTHERS[kind] + (b"" if kind in CUT_OFF else frames(2))
         assert served.run(frames(3) + other) == ([(1, 1), (2, 2), (3, 3)], len(frames(3)))
@@ -228,29 +228,29 @@ def test_a_different_request_ends_the_run(tmp_path: Path, kind: str) -> None:
             assert served.run(other) is None
         assert served.node.broker.replicas.led("t", 0).log.health.writable
 
-    serving(tmp_path, story)
+    serving(tmp_path, scenario)
 
 
 def test_versions_that_are_not_served_are_not_served_together(tmp_path: Path) -> None:
     """The dispatcher has its answer to them."""
 
-    def story(served: Served) -> None:
+    def scenario(served: Served) -> None:
         served.run(frames(1))
         assert served.run(frame(1, version=13)[:-1] + b"\0" + frames(2)) is None
         assert served.end == 1
 
-    serving(tmp_path, story)
+    serving(tmp_path, scenario)
 
 
 def test_the_largest_request_is_a_setting_here_too(tmp_path: Path) -> None:
     """Behind a small one: the connection ends where it would one by one."""
 
-    def story(served: Served) -> None:
+    def scenario(served: Served) -> None:
         served.run(frames(1))
         large = frame(2, produce_request("t", build_batch([(NOW, b"k", bytes(900), ())]), acks=1))
         assert served.run(frames(1) + large) == ([(1, 1)], len(frames(1)))
 
-    serving(tmp_path, story, {"socket.request.max.bytes": "800"})
+    serving(tmp_path, scenario, {"socket.request.max.bytes": "800"})
 
 
 # Where the log does not take it.
@@ -260,7 +260,7 @@ def test_the_largest_request_is_a_setting_here_too(tmp_path: Path) -> None:
 def test_a_full_disk_sends_them_one_by_one(tmp_path: Path, short: int) -> None:
     """Nothing of the run stays in the log, and the first of them may still find room."""
 
-    def story(served: Served) -> None:
+    def scenario(served: Served) -> None:
         served.run(frames(1))
         log = served.node.broker.replicas.led("t", 0).log
         size = log.size
@@ -271,13 +271,13 @@ def test_a_full_disk_sends_them_one_by_one(tmp_path: Path, short: int) -> None:
         assert log.health.writable
         assert served.run(frames(4)) == ([(n, n) for n in range(1, 5)], len(frames(4)))
 
-    serving(tmp_path, story)
+    serving(tmp_path, scenario)
 
 
 def test_a_broken_disk_is_out_of_service(tmp_path: Path) -> None:
     """As for a single write that fails: everybody is told so, one by one."""
 
-    def story(served: Served) -> None:
+    def scenario(served: Served) -> None:
         served.run(frames(1))
         log = served.node.broker.replicas.led("t", 0).log
         served.disk.fail("pwrite", errno.EIO, path=".log", times=1)
@@ -286,7 +286,7 @@ def test_a_broken_disk_is_out_of_service(tmp_path: Path) -> None:
         assert log.log_end_offset == 1
         assert served.run(frames(4)) is None
 
-    serving(tmp_path, story)
+    serving(tmp_path, scenario)
 
 
 def test_a_run_that_cannot_be_looked_at_goes_one_by_one(
@@ -297,12 +297,12 @@ def test_a_run_that_cannot_be_looked_at_goes_one_by_one(
     def broken(*_: object) -> None:
         raise ZeroDivisionError("a bug")
 
-    def story(served: Served) -> None:
+    def scenario(served: Served) -> None:
         with monkeypatch.context() as patch:
             patch.setattr(ReplicaManager, "led", broken)
             assert served.run(frames(2)) is None
 
-    serving(tmp_path, story)
+    serving(tmp_path, scenario)
 
 
 @pytest.mark.parametrize("broken_at", ["led", "append_run"])

@@ -1,4 +1,4 @@
-"""A shard, a clock that only stories move, and actors who send requests.
+"""A shard, a clock that only scenarios move, and actors who send requests.
 
 What the product's shell does with a turn is done here in the same order: records are replayed,
 then answers are handed out. `fail_writes` makes every append fail with that error.
@@ -78,7 +78,7 @@ def _counted(group: Group) -> int:
     return total
 
 
-class Story:
+class Scenario:
     """One group's life. Every request gives a number, under which its answer is found."""
 
     def __init__(self, **limits: Any) -> None:
@@ -233,7 +233,7 @@ class Story:
         self.perform(self.shard.commit(request, self.asked, self.now_ms))
         return ErrorCode(self.answers[self.asked].topics[0].partitions[0].error_code)
 
-    # --- what stories begin with
+    # --- what scenarios begin with
 
     def enter(self, client: str, **fields: Any) -> tuple[str, int]:
         """Join as a new member, in two steps; returns the member id and the second request."""

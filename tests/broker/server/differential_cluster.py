@@ -12,7 +12,7 @@ from tests.broker.server.running import WITHOUT_FAST_ROUTES, Wire, port_of, runn
 
 
 @contextmanager
-def two_ways(
+def differential_cluster(
     directory: Path,
     settings: Mapping[str, str],
     *,

@@ -1,8 +1,8 @@
-"""The controller's transitions told as plays: each event, what is commanded upon it, the answer.
+"""Scenarios of the controller's transitions: each event, the commands that follow, the answer.
 
-A play has a cluster on a real znode tree (`ensemble.Cluster`). What goes into the core of each
-controller and comes out of it is written down: `>` is a command, `<` its result, `=` the answer. An
-event upon which nothing is done is left out.
+A scenario has a cluster on a real znode tree (`ensemble.Cluster`). What goes into the core of each
+controller and comes out of it is its transcript: `>` is a command, `<` its result, `=` the answer.
+An event upon which nothing is done is left out.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ EVENTS = get_args(events.Event)
 """All that there are."""
 
 
-class Play:
-    """One story and its transcript."""
+class Scenario:
+    """One scenario and its transcript."""
 
     def __init__(self, title: str, *topics: NewTopic, brokers: int = 3, **settings: str) -> None:
-        """Topics and brokers are there when the curtain rises; broker 1 is the controller."""
+        """Topics and brokers exist from the start; broker 1 is the controller."""
         self.lines = [title, "=" * len(title), ""]
         named = {name.replace("_", "."): value for name, value in settings.items()}
         self.cluster = Cluster(brokers, named)
@@ -54,7 +54,7 @@ class Play:
                 controller.active._core = _Listened(core, broker, self)
 
     def tell(self, text: str) -> None:
-        """What the audience is told."""
+        """Add a sentence to the transcript."""
         self.lines += ["", text] if self.lines[-1] else [text]
 
     def process(self, event: events.Event) -> None:
@@ -91,10 +91,10 @@ class Play:
 class _Listened(ControllerCore):
     """A core whose events and commands are written down."""
 
-    def __init__(self, core: ControllerCore, broker: int, play: Play) -> None:
+    def __init__(self, core: ControllerCore, broker: int, scenario: Scenario) -> None:
         super().__init__(core.context)
         self._broker = broker
-        self._play = play
+        self._scenario = scenario
         self._pending: list[str] = []
         self._image = core.context.image
 
@@ -104,7 +104,7 @@ class _Listened(ControllerCore):
         elif isinstance(event, events.Failed):
             self._say(f"  < {_error(event.error)}")
         else:
-            gap = [""] if self._play.lines[-1] else []
+            gap = [""] if self._scenario.lines[-1] else []
             self._pending = [*gap, f"{_event(event)}    [controller {self._broker}]"]
             self._image = self.context.image
         before = self._image
@@ -126,12 +126,12 @@ class _Listened(ControllerCore):
         return command
 
     def _flush(self) -> None:
-        self._play.lines += self._pending
+        self._scenario.lines += self._pending
         self._pending = []
 
     def _say(self, line: str) -> None:
         if line:
-            self._play.lines.append(line)
+            self._scenario.lines.append(line)
 
 
 def _ids(brokers: Sequence[int]) -> str:

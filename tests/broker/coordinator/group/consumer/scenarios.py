@@ -1,4 +1,4 @@
-"""A shard with topics, a clock that only stories move, and members of the consumer protocol.
+"""A shard with topics, a clock that only scenarios move, and members of the consumer protocol.
 
 `Actor` does what a client does: it sends what it owns, gives up what it is told to give up, and
 begins anew where it is fenced.
@@ -26,13 +26,13 @@ from barnabas_kafka.protocol.messages.consumer_group_heartbeat import (
     TopicPartitions,
 )
 from tests.broker.coordinator.group.consumer.topics import Topics, read_target
-from tests.broker.coordinator.group.stories import TEAM, Story
+from tests.broker.coordinator.group.scenarios import TEAM, Scenario
 
 SESSION_MS = 45_000
 REBALANCE_MS = 30_000
 
 
-class ConsumerStory(Topics, Story):
+class ConsumerScenario(Topics, Scenario):
     """One group's life in a shard with topics; keywords are limits of the consumer protocol."""
 
     def __init__(self, topics: dict[str, int], **limits: Any) -> None:
@@ -99,8 +99,8 @@ def _readable(record: Record) -> tuple[bytes, bytes | None]:
 class Actor:
     """A client of the protocol, as its rules ask."""
 
-    def __init__(self, story: ConsumerStory, member_id: str, **first: Any) -> None:
-        self.story = story
+    def __init__(self, scenario: ConsumerScenario, member_id: str, **first: Any) -> None:
+        self.scenario = scenario
         self.id = member_id
         self.first = first
         self.epoch = 0
@@ -118,7 +118,7 @@ class Actor:
         if self.epoch == 0:
             self.owned = self.told = frozenset()
             fields = dict(self.first)
-        response = self.story.beat(self.id, self.epoch, **fields)
+        response = self.scenario.beat(self.id, self.epoch, **fields)
         code = ErrorCode(response.error_code)
         if code in (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID):
             self.epoch = 0
@@ -134,7 +134,7 @@ class Actor:
         instance = self.first.get("instance_id")
         self.epoch = 0
         self.owned = frozenset()
-        return self.story.refusal(self.id, epoch, instance_id=instance)
+        return self.scenario.refusal(self.id, epoch, instance_id=instance)
 
 
 class ClassicActor:
@@ -144,9 +144,9 @@ class ClassicActor:
     """
 
     def __init__(
-        self, story: ConsumerStory, client: str, *, eager: bool = False, **first: Any
+        self, scenario: ConsumerScenario, client: str, *, eager: bool = False, **first: Any
     ) -> None:
-        self.story = story
+        self.scenario = scenario
         self.client = client
         self.eager = eager
         self.first = first
@@ -171,7 +171,7 @@ class ClassicActor:
         return pack(subscription, 1)
 
     def _named(self) -> list[TopicPartitionsByName]:
-        names = self.story.image.topic_ids
+        names = self.scenario.image.topic_ids
         return [
             TopicPartitionsByName(topic=names[each.topic_id], partitions=each.partitions)
             for each in _listed(self.owned)
@@ -191,13 +191,13 @@ class ClassicActor:
     def _ask_to_join(self) -> None:
         fields = {name: value for name, value in self.first.items() if name != "topics"}
         protocols = ("range",) if self.eager else ("cooperative-sticky",)
-        self.asked = self.story.join(
+        self.asked = self.scenario.join(
             self.client, self.id, metadata=self._metadata(), protocols=protocols, **fields
         )
 
     def hear(self) -> Any:
         """The answer of its last JoinGroup, None while that waits."""
-        answer = self.story.answer(self.asked)
+        answer = self.scenario.answer(self.asked)
         if answer is None:
             return None
         if answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
@@ -209,13 +209,13 @@ class ClassicActor:
 
     def sync(self, **assign: bytes) -> ErrorCode:
         """SyncGroup; what it is told to read it reads, and what it lacks it lets go."""
-        asked = self.story.sync(
+        asked = self.scenario.sync(
             self.id, generation=self.generation, assign=assign, group_instance_id=self.instance
         )
-        answer = self.story.answer(asked)
+        answer = self.scenario.answer(asked)
         code = ErrorCode(answer.error_code)
         if code is ErrorCode.NONE:
-            topics = self.story.image.topics
+            topics = self.scenario.image.topics
             self.owned = frozenset(
                 (topics[each.topic].id, number)
                 for each in read_assignment(answer.assignment).assigned_partitions
@@ -227,7 +227,9 @@ class ClassicActor:
         """A heartbeat, and all that follows from its answer."""
         code = ErrorCode.REBALANCE_IN_PROGRESS
         if self.id and self.generation >= 0:
-            code = self.story.heartbeat(self.id, generation=self.generation, instance=self.instance)
+            code = self.scenario.heartbeat(
+                self.id, generation=self.generation, instance=self.instance
+            )
         if code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION):
             self.owned = frozenset()
             self.generation = -1
@@ -244,7 +246,7 @@ class ClassicActor:
         return code
 
     def leave(self) -> ErrorCode:
-        (code,) = self.story.leave((self.id, self.instance))
+        (code,) = self.scenario.leave((self.id, self.instance))
         self.id, self.generation, self.owned = "", -1, frozenset()
         return code
 

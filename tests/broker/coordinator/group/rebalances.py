@@ -1,9 +1,9 @@
-"""Rebalances told as plays: readers of either protocol, a clock, and all that is said.
+"""Scenarios of rebalances: consumers of either protocol, a clock, and a transcript.
 
-A play has a cast of readers, each a client as its protocol asks: it joins, beats every three
-seconds, gives up and takes over partitions, and reads and commits when the story says so. What is
-said is written down, but for heartbeats whose answer changes nothing. The clock moves by seconds;
-at each everybody acts in the order of arrival until nobody has anything more to say.
+A scenario has consumers, each a client as its protocol asks: it joins, beats every three seconds,
+gives up and takes over partitions, and reads and commits when the scenario says so. What is said is
+written down, but for heartbeats whose answer changes nothing. The clock moves by seconds; at each
+all act in the order of arrival until none sends anything more.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from barnabas_kafka.protocol.embedded import pack
 from barnabas_kafka.protocol.messages.consumer_group_heartbeat import (
     TopicPartitions as AssignedById,
 )
-from tests.broker.coordinator.group.consumer.stories import ConsumerStory
+from tests.broker.coordinator.group.consumer.scenarios import ConsumerScenario
 
 BEAT_MS = 3000
 SESSION_MS = 10_000
@@ -53,15 +53,15 @@ class Reader(Protocol):
         ...
 
 
-class Play:
-    """One story and its transcript."""
+class RebalanceScenario:
+    """One scenario and its transcript."""
 
     def __init__(self, title: str, **topics: int) -> None:
-        self.story = ConsumerStory(topics, session_ms=SESSION_MS, heartbeat_ms=BEAT_MS)
+        self.scenario = ConsumerScenario(topics, session_ms=SESSION_MS, heartbeat_ms=BEAT_MS)
         self.lines = [title, "=" * len(title), ""]
         self.cast: dict[str, Reader] = {}
         self.read: dict[Partition, int] = {}
-        self._began_ms = self.story.now_ms
+        self._began_ms = self.scenario.now_ms
         self._stage = ""
         self.tell("The group has " + _count(topics) + ".")
 
@@ -77,13 +77,13 @@ class Play:
 
     def say(self, who: str, what: str, answer: str = "") -> None:
         """What somebody says, and what it is answered."""
-        second = (self.story.now_ms - self._began_ms) // 1000
+        second = (self.scenario.now_ms - self._began_ms) // 1000
         line = f"  {second:3} s  {who:<7} {what}"
         self.lines.append(f"{line:<58} -> {answer}" if answer else line)
 
     def stage(self) -> None:
         """The state of the group, where it has changed."""
-        group = self.story.shard.groups.get("team")
+        group = self.scenario.shard.groups.get("team")
         if group is None:
             return
         if group.consumers is None:
@@ -121,7 +121,7 @@ class Play:
     def pass_seconds(self, seconds: int) -> None:
         """Let time pass."""
         for _ in range(seconds):
-            self.story.pass_time(1000)
+            self.scenario.pass_time(1000)
             self.stage()
             self.settle()
 
@@ -143,7 +143,7 @@ class Play:
     def poll(self, name: str, topic: str, partition: int, records: int) -> None:
         """Somebody reads on from what is committed."""
         assert (topic, partition) in self.cast[name].reads
-        group = self.story.shard.groups["team"]
+        group = self.scenario.shard.groups["team"]
         known = {(each.topic, each.partition): at.offset for each, at in group.offsets.items()}
         start = known.get((topic, partition), 0)
         self.say(name, f"reads records {start} to {start + records - 1} of {topic}-{partition}")
@@ -173,14 +173,14 @@ class Classic:
 
     def __init__(
         self,
-        play: Play,
+        rebalance: RebalanceScenario,
         name: str,
         *topics: str,
         pattern: str | None = None,
         assignor: str = "range",
         instance: str | None = None,
     ) -> None:
-        self._play, self.name, self._instance = play, name, instance
+        self._rebalance, self.name, self._instance = rebalance, name, instance
         self._named, self._pattern, self._assignor = set(topics), pattern, assignor
         self.reads: set[Partition] = set()
         self.is_up = True
@@ -195,17 +195,17 @@ class Classic:
         self._beat_at = 0
 
     @property
-    def _story(self) -> ConsumerStory:
-        return self._play.story
+    def _scenario(self) -> ConsumerScenario:
+        return self._rebalance.scenario
 
     def _topics(self) -> set[str]:
-        names = self._story.image.topics
+        names = self._scenario.image.topics
         if self._pattern is not None:
             return {each for each in names if re.fullmatch(self._pattern, each)}
         return {each for each in self._named if each in names}
 
     def _counts(self) -> dict[str, int]:
-        image = self._story.image
+        image = self._scenario.image
         return {each: len(image.topics[each].partitions) for each in sorted(self._topics())}
 
     # --- one step
@@ -215,12 +215,12 @@ class Classic:
             return self._hear()
         if not self._joins and self._known != self._counts() and (self._leads or self._pattern):
             # Its metadata has changed: one that follows only cares for its own subscription.
-            self._play.say(self.name, f"sees {_count(self._counts())}")
+            self._rebalance.say(self.name, f"sees {_count(self._counts())}")
             self._joins = True
         if self._joins:
             self._join()
             return True
-        if self._story.now_ms >= self._beat_at:
+        if self._scenario.now_ms >= self._beat_at:
             return self._beat()
         return False
 
@@ -228,14 +228,14 @@ class Classic:
         self._joins = False
         self._known = self._counts()
         if self._assignor == "range" and self.reads:
-            self._play.say(self.name, f"gives up {listed(self.reads)}")
+            self._rebalance.say(self.name, f"gives up {listed(self.reads)}")
             self.reads = set()
         owned = [
             TopicPartitions(topic=topic, partitions=[number])
             for topic, number in sorted(self.reads)
         ]
         metadata = pack(Subscription(topics=sorted(self._topics()), owned_partitions=owned), 1)
-        asked = self._story.join(
+        asked = self._scenario.join(
             self.name,
             self._id,
             instance=self._instance,
@@ -245,13 +245,13 @@ class Classic:
             rebalance_timeout_ms=POLL_INTERVAL_MS,
         )
         self._waits = ("JoinGroup", asked)
-        if self._story.answer(asked) is None:
-            self._play.say(self.name, "JoinGroup", "waits for the others")
+        if self._scenario.answer(asked) is None:
+            self._rebalance.say(self.name, "JoinGroup", "waits for the others")
 
     def _hear(self) -> bool:
         assert self._waits is not None
         what, asked = self._waits
-        answer = self._story.answer(asked)
+        answer = self._scenario.answer(asked)
         if answer is None:
             return False
         self._waits = None
@@ -267,9 +267,9 @@ class Classic:
     def _refused(self, what: str, code: ErrorCode, answer: Any) -> None:
         if code is ErrorCode.MEMBER_ID_REQUIRED:
             self._id = answer.member_id
-            self._play.say(self.name, what, f"come as {self._id}")
+            self._rebalance.say(self.name, what, f"come as {self._id}")
         else:
-            self._play.say(self.name, what, code.name)
+            self._rebalance.say(self.name, what, code.name)
             if code is ErrorCode.FENCED_INSTANCE_ID:
                 self.is_up = False
             if code is ErrorCode.UNKNOWN_MEMBER_ID:
@@ -284,8 +284,8 @@ class Classic:
         self._leads = bool(answer.leader) and answer.leader == self._id
         self._told = answer.members
         part = "leads" if self._leads else "follows"
-        self._play.say(self.name, "JoinGroup", f"generation {self._generation}, {part}")
-        self._beat_at = self._story.now_ms + BEAT_MS
+        self._rebalance.say(self.name, "JoinGroup", f"generation {self._generation}, {part}")
+        self._beat_at = self._scenario.now_ms + BEAT_MS
         if self.syncs:
             self._sync()
 
@@ -293,15 +293,15 @@ class Classic:
         assign: dict[str, bytes] = {}
         if self._leads:
             assign = self._plan()
-        asked = self._story.sync(
+        asked = self._scenario.sync(
             self._id,
             generation=self._generation,
             assign=assign,
             group_instance_id=self._instance,
         )
         self._waits = ("SyncGroup", asked)
-        if self._story.answer(asked) is None:
-            self._play.say(self.name, "SyncGroup", "waits for the leader")
+        if self._scenario.answer(asked) is None:
+            self._rebalance.say(self.name, "SyncGroup", "waits for the leader")
 
     def _plan(self) -> dict[str, bytes]:
         subscribers = []
@@ -321,7 +321,7 @@ class Classic:
                 )
             )
         wanted = frozenset[str]().union(*(each.topics for each in subscribers))
-        images = self._story.image.topics
+        images = self._scenario.image.topics
         counts = {name: len(images[name].partitions) for name in sorted(wanted)}
         shares = plan(self._assignor, subscribers, counts)
         if self._assignor != "range":
@@ -332,7 +332,7 @@ class Classic:
                 for member, share in shares.items()
             }
         told = {member: listed(set(share)) for member, share in sorted(shares.items())}
-        self._play.say(self.name, "plans " + "; ".join(f"{k}: {v}" for k, v in told.items()))
+        self._rebalance.say(self.name, "plans " + "; ".join(f"{k}: {v}" for k, v in told.items()))
         return {member: _assignment(share) for member, share in shares.items()}
 
     def _synced(self, answer: Any) -> None:
@@ -342,17 +342,19 @@ class Classic:
             for topic in read_assignment(answer.assignment).assigned_partitions
             for number in topic.partitions
         }
-        self._play.say(self.name, "SyncGroup", listed(self.reads))
+        self._rebalance.say(self.name, "SyncGroup", listed(self.reads))
         if self._assignor != "range" and had - self.reads:
-            self._play.say(self.name, f"gives up {listed(had - self.reads)}")
+            self._rebalance.say(self.name, f"gives up {listed(had - self.reads)}")
             self._joins = True
 
     def _beat(self) -> bool:
-        self._beat_at = self._story.now_ms + BEAT_MS
-        code = self._story.heartbeat(self._id, generation=self._generation, instance=self._instance)
+        self._beat_at = self._scenario.now_ms + BEAT_MS
+        code = self._scenario.heartbeat(
+            self._id, generation=self._generation, instance=self._instance
+        )
         if code is ErrorCode.NONE:
             return False
-        self._play.say(self.name, "Heartbeat", code.name)
+        self._rebalance.say(self.name, "Heartbeat", code.name)
         if code is ErrorCode.FENCED_INSTANCE_ID:
             self.is_up = False
             return True
@@ -366,13 +368,13 @@ class Classic:
     def leave(self) -> None:
         if self._instance is not None:
             return  # Static members say nothing: they come back.
-        (code,) = self._story.leave((self._id, None))
-        self._play.say(self.name, "LeaveGroup", code.name)
+        (code,) = self._scenario.leave((self._id, None))
+        self._rebalance.say(self.name, "LeaveGroup", code.name)
         self._forget()
         self._joins = True
 
     def commit(self, topic: str, partition: int, offset: int) -> ErrorCode:
-        return self._story.commit(
+        return self._scenario.commit(
             offset,
             topic=topic,
             partition=partition,
@@ -394,15 +396,15 @@ class Modern:
 
     def __init__(
         self,
-        play: Play,
+        rebalance: RebalanceScenario,
         name: str,
         *topics: str,
         pattern: str | None = None,
         assignor: str | None = None,
         instance: str | None = None,
     ) -> None:
-        self._play, self.name, self._instance = play, name, instance
-        self._id = f"{name}-id" + ("" if instance is None else f"-{len(play.lines)}")
+        self._rebalance, self.name, self._instance = rebalance, name, instance
+        self._id = f"{name}-id" + ("" if instance is None else f"-{len(rebalance.lines)}")
         self._first: dict[str, Any] = {
             "subscribed_topic_names": list(topics),
             "subscribed_topic_regex": pattern,
@@ -416,38 +418,38 @@ class Modern:
         self._beat_at = 0
 
     @property
-    def _story(self) -> ConsumerStory:
-        return self._play.story
+    def _scenario(self) -> ConsumerScenario:
+        return self._rebalance.scenario
 
     def act(self) -> bool:
-        if self._story.now_ms < self._beat_at:
+        if self._scenario.now_ms < self._beat_at:
             return False
-        self._beat_at = self._story.now_ms + BEAT_MS
+        self._beat_at = self._scenario.now_ms + BEAT_MS
         before = self._epoch
         first = {**self._first, "topic_partitions": []} if before == 0 else {}
         fields = first or {"topic_partitions": self._owned(), "instance_id": self._instance}
-        answer = self._story.beat(self._id, before, **fields)
+        answer = self._scenario.beat(self._id, before, **fields)
         code = ErrorCode(answer.error_code)
         what = "joins" if before == 0 else "beats"
         if code is not ErrorCode.NONE:
-            self._play.say(self.name, what, code.name)
+            self._rebalance.say(self.name, what, code.name)
             self._epoch, self.reads = 0, set()
             if code is not ErrorCode.UNRELEASED_INSTANCE_ID:
-                self._beat_at = self._story.now_ms  # It joins again at once.
+                self._beat_at = self._scenario.now_ms  # It joins again at once.
             return True
         self._epoch = answer.member_epoch
         told = self.reads if answer.assignment is None else self._told(answer.assignment)
         if self._epoch == before and told == self.reads:
             return False
-        self._play.say(self.name, what, f"epoch {self._epoch}, {listed(told)}")
+        self._rebalance.say(self.name, what, f"epoch {self._epoch}, {listed(told)}")
         if self.reads - told:
-            self._play.say(self.name, f"gives up {listed(self.reads - told)}")
-            self._beat_at = self._story.now_ms  # It says so at once.
+            self._rebalance.say(self.name, f"gives up {listed(self.reads - told)}")
+            self._beat_at = self._scenario.now_ms  # It says so at once.
         self.reads = told
         return True
 
     def _told(self, assignment: Any) -> set[Partition]:
-        names = self._story.image.topic_ids
+        names = self._scenario.image.topic_ids
         return {
             (names[each.topic_id], number)
             for each in assignment.topic_partitions
@@ -455,7 +457,7 @@ class Modern:
         }
 
     def _owned(self) -> list[AssignedById]:
-        topics = self._story.image.topics
+        topics = self._scenario.image.topics
         owned: dict[str, list[int]] = {}
         for name, number in sorted(self.reads):
             owned.setdefault(name, []).append(number)
@@ -463,12 +465,12 @@ class Modern:
 
     def leave(self) -> None:
         epoch = -1 if self._instance is None else -2
-        answer = self._story.beat(self._id, epoch, instance_id=self._instance)
+        answer = self._scenario.beat(self._id, epoch, instance_id=self._instance)
         text = "leaves" if epoch == -1 else "leaves to come back"
-        self._play.say(self.name, text, ErrorCode(answer.error_code).name)
+        self._rebalance.say(self.name, text, ErrorCode(answer.error_code).name)
         self._epoch, self._beat_at, self.reads = 0, 0, set()
 
     def commit(self, topic: str, partition: int, offset: int) -> ErrorCode:
-        return self._story.commit(
+        return self._scenario.commit(
             offset, topic=topic, partition=partition, member=self._id, generation=self._epoch
         )

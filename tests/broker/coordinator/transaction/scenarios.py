@@ -1,4 +1,4 @@
-"""A shard of transactional ids, a clock that only stories move, and a log that may fail.
+"""A shard of transactional ids, a clock that only scenarios move, and a log that may fail.
 
 What the product's shell does with a turn is done here in the same order: records are replayed,
 then answers are handed out and orders taken down. `fail_writes` makes every append fail.
@@ -31,7 +31,7 @@ ID = "orders"
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
-class Story:
+class Scenario:
     """One transactional id's life, with the first or the second transaction protocol in force."""
 
     def __init__(self, limits: Limits = LIMITS) -> None:

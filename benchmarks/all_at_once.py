@@ -188,7 +188,8 @@ def verdicts(before: Seen, during: Seen) -> list[str]:
         (f"{len(during.failures)} requests not served", "0", not during.failures),
     )
     return [
-        f"* {told} (at most {most}): {'met' if met else 'MISSED'}" for told, most, met in judged
+        f"* {reported} (at most {most}): {'met' if met else 'MISSED'}"
+        for reported, most, met in judged
     ]
 
 

@@ -22,11 +22,11 @@ PAGES = tuple(container.PACKAGES)
 def test_every_command_runs_as_printed(base: str) -> None:
     """What the demonstration and the quickstarts promise is there; nothing of either is left."""
     with container.machine(base) as made:
-        told = container.play(made, "README.md")
-        assert "every byte is the same" in told
-        assert "The cluster is stopped and its files are deleted." in told
-        assert "running as pure Python, slower than compiled" in told
-        assert "ada\t3 apples\n" in told
+        reported = container.play(made, "README.md")
+        assert "every byte is the same" in reported
+        assert "The cluster is stopped and its files are deleted." in reported
+        assert "running as pure Python, slower than compiled" in reported
+        assert "ada\t3 apples\n" in reported
         left = run("docker", "exec", made, "sh", "-c", "ls /tmp; cat /proc/[0-9]*/comm")
         assert set(left.decode().split()) <= {"docker-init", "tini", "sleep", "sh", "cat", "ls"}
         pages = QUICK if base == container.BASE else PAGES

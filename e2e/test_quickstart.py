@@ -42,18 +42,20 @@ def test_the_broker_is_registered_in_zookeeper(quickstart: Quickstart) -> None:
         ("/quickstart/controller", '"brokerid":0'),
         ("/quickstart/brokers/topics/packages", '"partitions"'),
     ):
-        told = quickstart.cluster.kubectl(
+        reported = quickstart.cluster.kubectl(
             "exec", "-n", MAIN, "quickstart-zookeeper-0", "--", *tool, "get", path
         )
-        assert expected in told, path
+        assert expected in reported, path
 
 
 def test_kafkas_tools_are_in_the_image(quickstart: Quickstart) -> None:
     """By their names, with and without `.sh`, and with Kafka's words for what is told."""
 
     def said(*command: str) -> list[str]:
-        told = quickstart.cluster.kubectl("exec", "-n", MAIN, "quickstart-broker-0", "--", *command)
-        return told.splitlines()
+        reported = quickstart.cluster.kubectl(
+            "exec", "-n", MAIN, "quickstart-broker-0", "--", *command
+        )
+        return reported.splitlines()
 
     here = ("--bootstrap-server", "localhost:9092")
     assert {"packages", "files"} <= set(said("kafka-topics.sh", *here, "--list"))
@@ -73,8 +75,8 @@ def test_pods_cannot_write_to_their_images(quickstart: Quickstart) -> None:
     names = {pod["metadata"]["name"] for pod in pods}
     assert names >= {"quickstart-broker-0", "quickstart-zookeeper-0"}
     for name in names:
-        told = quickstart.cluster.kubectl("exec", "-n", MAIN, name, "--", "sh", "-c", attempt)
-        assert told.split() == ["1001"], name
+        reported = quickstart.cluster.kubectl("exec", "-n", MAIN, name, "--", "sh", "-c", attempt)
+        assert reported.split() == ["1001"], name
 
 
 def test_a_pod_reads_what_the_host_sent(quickstart: Quickstart) -> None:

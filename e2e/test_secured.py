@@ -246,11 +246,11 @@ def archive(vault: Cluster) -> Iterator[Pipeline]:
     apply_pipeline(vault)
     made = Pipeline(vault, MAIN, "archive", "deeds")
 
-    def told() -> str:
+    def reported() -> str:
         return str(made.status().get("conditions"))
 
     vault.wait_for(
-        "the condition UserRequired", told, until=lambda it: "UserRequired" in it,
+        "the condition UserRequired", reported, until=lambda it: "UserRequired" in it,
         namespaces=(MAIN,),
     )  # fmt: skip
     assert vault.get("pod", made.pod, namespace=MAIN) is None

@@ -53,9 +53,11 @@ def test_partitions_have_a_replica_in_each_rack(three: Cluster) -> None:
         for node in three.list("node", namespace=MAIN)
     }
     found = pods(three)
-    told = {name: pod["metadata"]["annotations"]["barnabas.io/rack"] for name, pod in found.items()}
-    assert told == {name: nodes[pod["spec"]["nodeName"]] for name, pod in found.items()}
-    assert sorted(told.values()) == sorted(ZONES)
+    reported = {
+        name: pod["metadata"]["annotations"]["barnabas.io/rack"] for name, pod in found.items()
+    }
+    assert reported == {name: nodes[pod["spec"]["nodeName"]] for name, pod in found.items()}
+    assert sorted(reported.values()) == sorted(ZONES)
     wait_in_sync(three)
     for partition in partitions(three):
         assert {node.rack for node in partition.replicas} == set(ZONES)

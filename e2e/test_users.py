@@ -48,15 +48,15 @@ def client(cluster: Cluster, user: str, *, namespace: str = MAIN) -> kafka.Clien
 
 def produce(given: kafka.Client, value: bytes) -> KafkaError | None:
     """Send one record; why it was not acknowledged, None if it was."""
-    told: list[KafkaError | None] = []
+    reported: list[KafkaError | None] = []
     failures: list[KafkaError] = []
     producer = Producer({**given, "retries": 0}, error_cb=failures.append)
-    producer.produce("invoices", value, on_delivery=lambda error, _: told.append(error))
+    producer.produce("invoices", value, on_delivery=lambda error, _: reported.append(error))
 
     def outcome() -> list[KafkaError | None]:
         producer.poll(0.1)
         # A refused password is tried again and again.
-        return told or [each for each in failures if each.code() == KafkaError._AUTHENTICATION]
+        return reported or [each for each in failures if each.code() == KafkaError._AUTHENTICATION]
 
     return wait_for("an acknowledgement or an error", outcome, within=SETTLE)[0]
 

@@ -91,11 +91,11 @@ def _guided(name: str, flags: list[str], corpora: list[Path]) -> bool:
     command = [sys.executable, "-m", "fuzz.guided", name, *flags, *map(str, corpora)]
     print(f"fuzz: {name}", flush=True)
     ran = subprocess.run(command, check=False, capture_output=True, text=True, errors="replace")
-    told = (ran.stderr + ran.stdout).splitlines()
+    reported = (ran.stderr + ran.stdout).splitlines()
     if ran.returncode:
-        print("\n".join(told[-60:]))
+        print("\n".join(reported[-60:]))
     else:
-        print("\n".join(line for line in told if line.startswith("stat::number_of_executed")))
+        print("\n".join(line for line in reported if line.startswith("stat::number_of_executed")))
     return ran.returncode == 0
 
 

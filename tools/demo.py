@@ -88,9 +88,9 @@ class Cluster:
         console.print(f"[bold]barnabas local up {os.path.relpath(self.manifest)}[/]")
         began = time.perf_counter()
         with console.status("starting"):
-            told = self._local("up", str(self.manifest))
+            reported = self._local("up", str(self.manifest))
         self.startup_s = time.perf_counter() - began
-        console.print(told.rstrip(), markup=False, soft_wrap=True)
+        console.print(reported.rstrip(), markup=False, soft_wrap=True)
         self.bootstrap_servers = self._look()["status"]["listeners"][0]["bootstrapServers"]
 
     def down(self) -> None:
@@ -105,8 +105,8 @@ class Cluster:
         return size
 
     def _look(self) -> dict[str, Any]:
-        told = json.loads(self._local("status", "--output", "json"))
-        cluster: dict[str, Any] = told["clusters"][0]
+        reported = json.loads(self._local("status", "--output", "json"))
+        cluster: dict[str, Any] = reported["clusters"][0]
         return cluster
 
     def _local(self, *arguments: str) -> str:
@@ -123,14 +123,14 @@ class Cluster:
                     text=True,
                     start_new_session=True,
                 )
-            told, complaint = process.communicate()
+            reported, complaint = process.communicate()
         except KeyboardInterrupt:
             if process is not None:
                 _let_end(process)
             raise
         if process.returncode != 0:
-            raise DemoError(complaint.strip() or told.strip())
-        return told
+            raise DemoError(complaint.strip() or reported.strip())
+        return reported
 
 
 def _let_end(process: subprocess.Popen[str]) -> None:

@@ -71,7 +71,7 @@ def messages() -> list[Message]:
 
 def entries(found: Iterable[Message]) -> Mapping[str, Entry]:
     """What the messages of the code mean; raises EntriesError where those are others."""
-    read = {text: Entry(*told) for text, told in tomllib.loads(ENTRIES.read_text()).items()}
+    read = {text: Entry(*reported) for text, reported in tomllib.loads(ENTRIES.read_text()).items()}
     known = {each.text for each in found}
     problems = [f"no entry: {text}" for text in sorted(known - read.keys())]
     problems += [f"no such message: {text}" for text in sorted(read.keys() - known)]
@@ -83,7 +83,7 @@ def entries(found: Iterable[Message]) -> Mapping[str, Entry]:
 def page(generated: str) -> str:
     """The reference page."""
     found = messages()
-    told = entries(found)
+    reported = entries(found)
     lines = [
         "# Log messages",
         "",
@@ -99,7 +99,7 @@ def page(generated: str) -> str:
         lines += [f"## {level}", "", "| Message | Meaning | Action | Logger |", "|---|---|---|---|"]
         for text in sorted({each.text for each in those}):
             loggers = ", ".join(f"`{each.logger}`" for each in those if each.text == text)
-            entry = told[text]
+            entry = reported[text]
             cells = (f"`{shown(text)}`", entry.meaning, entry.action, loggers)
             lines.append("| " + " | ".join(cells).replace("  |", " |") + " |")
         lines.append("")

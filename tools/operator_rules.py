@@ -132,8 +132,10 @@ def search(rule: Rule) -> Iterator[str]:
         if _pytest(command).returncode == 0:
             yield MODEL
     if rule.units:
-        told = _pytest(["-m", "not soak", "-p", PLUGIN, "--without-rule", rule.name, *rule.units])
-        yield from dict.fromkeys(FAILED.findall(told.stdout))
+        reported = _pytest(
+            ["-m", "not soak", "-p", PLUGIN, "--without-rule", rule.name, *rule.units]
+        )
+        yield from dict.fromkeys(FAILED.findall(reported.stdout))
 
 
 def _pytest(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:

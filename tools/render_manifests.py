@@ -77,8 +77,8 @@ def render(target: Target) -> str:
     ]  # fmt: skip
     if target.whole:
         command.append("--include-crds")
-    told = subprocess.run(command, check=True, capture_output=True, text=True)
-    body = (NAMESPACE_OBJECT if target.whole else "") + told.stdout
+    reported = subprocess.run(command, check=True, capture_output=True, text=True)
+    body = (NAMESPACE_OBJECT if target.whole else "") + reported.stdout
     return sealed(body, chart_digest(CHART))
 
 

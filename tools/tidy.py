@@ -356,12 +356,12 @@ def broad_excepts(source: Source) -> Iterator[Finding]:
             reraises = any(
                 isinstance(inner, ast.Raise) and inner.exc is None for inner in ast.walk(node)
             )
-            told = any(
+            reported = any(
                 isinstance(inner, ast.Call)
                 and ast.unparse(inner.func) in ("refusal", "logged_refusal")
                 for inner in ast.walk(node)
             )
-            if not (reraises or told) and not source.under(*SHELLS):
+            if not (reraises or reported) and not source.under(*SHELLS):
                 yield source.finding(
                     node, "except", "name the exception; only shells catch them all"
                 )

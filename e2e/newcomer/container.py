@@ -124,11 +124,11 @@ def main(arguments: Sequence[str]) -> int:
     for base in bases.BASES if options.base == "all" else [options.base]:
         try:
             with machine(base) as container:
-                told = play(container, *documents)
-                told += follow(container, *pages) if pages else ""
+                reported = play(container, *documents)
+                reported += follow(container, *pages) if pages else ""
         except CommandError as error:
-            told, failed = str(error), failed + 1
-        sys.stdout.write(f"==== {base}\n{told}\n")
+            reported, failed = str(error), failed + 1
+        sys.stdout.write(f"==== {base}\n{reported}\n")
         sys.stdout.flush()
     return 1 if failed else 0
 

@@ -95,8 +95,8 @@ def main(arguments: Sequence[str]) -> int:
                 for after in moments:
                     left = interrupt(clone, after, number)
                     bad += bool(left)
-                    told = ", ".join(left) or "nothing is left"
-                    sys.stdout.write(f"{title}, {number.name} after {after:.1f} s: {told}\n")
+                    reported = ", ".join(left) or "nothing is left"
+                    sys.stdout.write(f"{title}, {number.name} after {after:.1f} s: {reported}\n")
     return 1 if bad else 0
 
 

@@ -67,14 +67,14 @@ def play(played: Sequence[Block], *, clone: Path, variables: Mapping[str, str], 
         **user,
     )
     try:
-        told, _ = process.communicate(timeout=LIMIT_S)
+        reported, _ = process.communicate(timeout=LIMIT_S)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
-        told, _ = process.communicate()
-        raise PlayError(f"not at its end after {LIMIT_S:.0f} s:\n{told}") from None
+        reported, _ = process.communicate()
+        raise PlayError(f"not at its end after {LIMIT_S:.0f} s:\n{reported}") from None
     if process.returncode != 0:
-        raise PlayError(f"failed with status {process.returncode}:\n{told}")
-    return told
+        raise PlayError(f"failed with status {process.returncode}:\n{reported}")
+    return reported
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -83,12 +83,12 @@ def main(arguments: Sequence[str]) -> int:
     played = [each for name in arguments for each in blocks(clone / name, name)]
     began = time.monotonic()
     try:
-        told = play(played, clone=clone, variables=environment(Path.home(), os.environ))
+        reported = play(played, clone=clone, variables=environment(Path.home(), os.environ))
     except PlayError as error:
         sys.stdout.write(f"{error}\n")
         return 1
     seconds = time.monotonic() - began
-    sys.stdout.write(f"{told}\nplayed {len(played)} blocks in {seconds:.0f} s\n")
+    sys.stdout.write(f"{reported}\nplayed {len(played)} blocks in {seconds:.0f} s\n")
     return 0
 
 

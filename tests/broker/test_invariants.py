@@ -29,12 +29,12 @@ class Mark:
 
 def test_watchers_get_invariant_stack_and_variables(violations: list[str]) -> None:
     """The invariant, the stack, the variables there and the object's parts; of bytes the size."""
-    told: list[tuple[str, str]] = []
-    with on_violation(lambda *each: told.append(each)):
+    reported: list[tuple[str, str]] = []
+    with on_violation(lambda *each: reported.append(each)):
         with pytest.raises(AssertionError, match="invariant violated: the mark is within the log"):
             Mark(8, 5).check(b"somebody's record")
         assert Mark(5, 5).check(b"") == 0
-    [(invariant, state)] = told
+    [(invariant, state)] = reported
     violations.clear()
     assert invariant == "the mark is within the log"
     assert "in check" in state
@@ -45,14 +45,14 @@ def test_watchers_get_invariant_stack_and_variables(violations: list[str]) -> No
 
 def test_watchers_are_notified_of_caught_assertions(violations: list[str]) -> None:
     """Whatever a caller catches, who watches knows; and nobody does after the block."""
-    told: list[str] = []
-    with on_violation(lambda invariant, _state: told.append(invariant)):
+    reported: list[str] = []
+    with on_violation(lambda invariant, _state: reported.append(invariant)):
         for _ in range(2):
             with pytest.raises(AssertionError):
                 Mark(1, 0).check(b"")
     with pytest.raises(AssertionError):
         Mark(1, 0).check(b"")
-    assert told == ["the mark is within the log"] * 2
+    assert reported == ["the mark is within the log"] * 2
     assert len(violations) == 3
     violations.clear()
 
@@ -64,15 +64,15 @@ def test_the_report_is_bounded(violations: list[str]) -> None:
         def __repr__(self) -> str:
             raise ValueError("no")
 
-    told: list[str] = []
+    reported: list[str] = []
     names = ["x" * 100] * 10_000
     mute = Mute()
-    with on_violation(lambda _invariant, state: told.append(state)):
+    with on_violation(lambda _invariant, state: reported.append(state)):
         violated("nothing is too large")
     violations.clear()
-    assert "  mute = <Mute instance" in told[0]
-    assert "  names = ['xxx" in told[0]
-    assert len(told[0]) < 100_000
+    assert "  mute = <Mute instance" in reported[0]
+    assert "  names = ['xxx" in reported[0]
+    assert len(reported[0]) < 100_000
     assert (len(names), type(mute)) == (10_000, Mute)
 
 
@@ -88,11 +88,11 @@ def test_watchers_are_called_without_a_state(violations: list[str]) -> None:
         def check(self) -> None:
             violated("objects can be told")
 
-    told: list[str] = []
-    with on_violation(lambda _invariant, state: told.append(state)):
+    reported: list[str] = []
+    with on_violation(lambda _invariant, state: reported.append(state)):
         Broken().check()
     violations.clear()
-    assert told == ["its state cannot be described: ValueError('__dict__')"]
+    assert reported == ["its state cannot be described: ValueError('__dict__')"]
 
 
 def assertions() -> Iterator[tuple[Path, ast.Assert]]:

@@ -225,12 +225,12 @@ class Verdicts(DelayedOperation[Any]):
 
 def verdicts(act: Callable[[Verdicts], None]) -> list[str]:
     """The partitions whose verdict was heard; the request is answered either way."""
-    told: list[str] = []
+    reported: list[str] = []
 
     def callback(name: str) -> Callable[[ErrorCode], None]:
         def tell(_: ErrorCode) -> None:
             fail_for(name)
-            told.append(name)
+            reported.append(name)
 
         return tell
 
@@ -245,7 +245,7 @@ def verdicts(act: Callable[[Verdicts], None]) -> list[str]:
         assert not any(each.waiters for each in parts)
 
     asyncio.run(main())
-    return told
+    return reported
 
 
 def waits_are_decided(_: pytest.MonkeyPatch) -> list[str]:

@@ -29,9 +29,9 @@ class ClientProcess:
             )
         watch(self.name, self._process.pid)
 
-    def told(self) -> list[dict[str, Any]]:
+    def reported(self) -> list[dict[str, Any]]:
         """Its lines so far."""
-        return told(self._scenario)
+        return reported(self._scenario)
 
     def lines(self) -> int:
         """How many there are."""
@@ -57,7 +57,7 @@ class ClientProcess:
         self._process.communicate()
 
 
-def told(scenario: Path) -> list[dict[str, Any]]:
+def reported(scenario: Path) -> list[dict[str, Any]]:
     """The lines of a client, but for the one that it is writing, or was killed at."""
     lines = scenario.read_text().splitlines(keepends=True)
     return [json.loads(line) for line in lines if line.endswith("\n")]

@@ -41,12 +41,12 @@ class Team:
         """What each one has now; RuntimeError where one failed."""
         self._tell("show")
         assert self._process.stdout is not None
-        told = json.loads(self._process.stdout.readline())
-        for name, player in told.items():
+        reported = json.loads(self._process.stdout.readline())
+        for name, player in reported.items():
             if player["error"]:
                 raise RuntimeError(f"{name}: {player['error']}")
-        self.seen = sum(player["seen"] for player in told.values())
-        return {name: set(player["has"]) for name, player in told.items()}
+        self.seen = sum(player["seen"] for player in reported.values())
+        return {name: set(player["has"]) for name, player in reported.items()}
 
     def until(self, settled: Callable[[Has], bool]) -> Has:
         """What each one has when that is so; AssertionError where it does not come true."""

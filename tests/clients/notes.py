@@ -10,7 +10,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 
-from tests.clients.client_process import told
+from tests.clients.client_process import reported
 from tests.clients.under_load import PARTITIONS, TOPIC
 from tests.waiting import ANSWER, seconds
 
@@ -37,7 +37,7 @@ class Notes:
         """From what the clients have written down so far."""
         notes = cls()
         for scenario in directory.glob("*.jsonl"):
-            for line in told(scenario):
+            for line in reported(scenario):
                 notes._add(line)
         return notes
 

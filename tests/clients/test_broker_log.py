@@ -102,11 +102,11 @@ def test_levels_change_while_the_broker_runs(broker: Barnabas, set_level: SetLev
     assert debug_lines(broker) == before
     set_level(broker, "DEBUG")
     ask_whether_it_lives(broker)
-    told = debug_lines(broker)
-    assert told > before
+    reported = debug_lines(broker)
+    assert reported > before
     set_level(broker, None)
     ask_whether_it_lives(broker)
-    assert debug_lines(broker) == told
+    assert debug_lines(broker) == reported
 
 
 def test_sigquit_dumps_threads_and_tasks(broker: Barnabas) -> None:

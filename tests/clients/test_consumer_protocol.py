@@ -252,7 +252,7 @@ def test_apache_reads_the_records(broker: Broker, topic: str) -> None:
     ours = [line for line in dumped.stdout.splitlines() if '"groupId":"dumped"' in line]
     for kind in (3, 4, 5, 6, 7, 8, 16):
         assert any(f'key: {{"type":"{kind}"' in line for line in ours), dumped.stdout[-3000:]
-    told = next(line for line in ours if 'key: {"type":"5"' in line)
-    assert '"clientId":"reader"' in told
-    assert topic in told
+    reported = next(line for line in ours if 'key: {"type":"5"' in line)
+    assert '"clientId":"reader"' in reported
+    assert topic in reported
     assert '"partitions":[0,1,2,3,4,5]' in "".join(ours)

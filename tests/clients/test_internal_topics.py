@@ -318,8 +318,8 @@ def test_a_policy_in_zookeeper_does_not_expire_offsets(tmp_path: Path) -> None:
             broker.stop()
             broker.start()
             assert committed(broker) == COMMITTED
-            told = broker.log_file.read_text()
-            assert f"compacted topic: topic={GROUPS} cleanup.policy=delete" in told
+            reported = broker.log_file.read_text()
+            assert f"compacted topic: topic={GROUPS} cleanup.policy=delete" in reported
 
 
 def until_expired(broker: Barnabas, topic: str) -> None:

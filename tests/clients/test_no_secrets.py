@@ -197,9 +197,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         watch("ZooKeeper", own.pid, log)
         try:
             found = "zookeeper: "
-            told = wait_for("its address", log.read_text, until=lambda text: found in text,
+            reported = wait_for("its address", log.read_text, until=lambda text: found in text,
                             within=START)  # fmt: skip
-            connect = told.partition(found)[2].split()[0]
+            connect = reported.partition(found)[2].split()[0]
             options = ("--config", str(directory / "server.properties"), "--supervised")
             broker = Barnabas(directory / "broker", openly(directory, connect), options=options)
             place = Place(directory, broker, connect, Leaks(dict(SECRETS)))
@@ -218,16 +218,16 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 def refused(properties: dict[str, Any], place: Place) -> None:
     """A client with these gets nowhere; what it is told is searched."""
-    told: list[KafkaError] = []
-    producer = Producer({**properties, "error_cb": told.append})
+    reported: list[KafkaError] = []
+    producer = Producer({**properties, "error_cb": reported.append})
 
     def codes() -> set[int]:
         producer.poll(0.1)
-        return {error.code() for error in told}
+        return {error.code() for error in reported}
 
     failed = KafkaError._AUTHENTICATION
     wait_for("the refusal", codes, until=lambda found: failed in found)
-    place.leaks.look("errors of clients", "\n".join(map(str, told)))
+    place.leaks.look("errors of clients", "\n".join(map(str, reported)))
 
 
 def accepted(properties: dict[str, Any]) -> None:
@@ -292,12 +292,12 @@ def garbled(place: Place, mechanism: str) -> None:
                 framed = len(message).to_bytes(4) + message
                 wire.send(framed if raw else frame(request, 2))
                 try:
-                    told = wire.receive_frame()
+                    reported = wire.receive_frame()
                 except (EOFError, ConnectionError):
                     continue
                 # A challenge of SCRAM repeats what the client drew.
-                if b"r=" not in message or b",s=" not in told:
-                    place.leaks.look("answers to what is no message", told)
+                if b"r=" not in message or b",s=" not in reported:
+                    place.leaks.look("answers to what is no message", reported)
 
 
 def changes_and_errors(place: Place) -> None:
@@ -328,8 +328,8 @@ def changes_and_errors(place: Place) -> None:
         *((f"{PREFIX}.plain.sasl.jaas.config", module) for module in modules),
     ]
     for name, value in changes:
-        told = alter(place, name, value)
-        place.leaks.look("answers of AlterConfigs", told)
+        reported = alter(place, name, value)
+        place.leaks.look("answers of AlterConfigs", reported)
     # One that is taken: it is kept encoded, and described without its value.
     alter(place, f"{PREFIX}.ssl.keystore.password", SECRETS["key-store"])
     place.configs("--alter", *broker, "--add-config",
@@ -348,8 +348,8 @@ def alter(place: Place, name: str, value: str) -> str:
 
 def make_delegation_token(place: Place) -> None:
     """Used rightly, and with another HMAC. Creating it shows it, which is what it is for."""
-    told = place.tool("barnabas", "tokens", "create", "--output", "json")
-    made = json.loads(told)
+    reported = place.tool("barnabas", "tokens", "create", "--output", "json")
+    made = json.loads(reported)
     place.leaks.secrets["HMAC of the delegation token"] = made["hmac"]
     place.tool("barnabas", "tokens", "list")
     wrong = ("--hmac", "AAAA" + made["hmac"][4:])

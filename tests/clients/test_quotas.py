@@ -45,16 +45,20 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Barnabas]:
 
 def test_librdkafka_gets_throttle_times(broker: Barnabas) -> None:
     """Producer and consumer hear of their throttle times, and nothing is lost."""
-    told: list[Any] = []
-    base = {"bootstrap.servers": broker.bootstrap, "client.id": "slow", "throttle_cb": told.append}
+    reported: list[Any] = []
+    base = {
+        "bootstrap.servers": broker.bootstrap,
+        "client.id": "slow",
+        "throttle_cb": reported.append,
+    }
     producer = Producer({**base, "linger.ms": 0, "batch.num.messages": 1})
     for _ in range(COUNT):
         producer.produce(TOPIC, VALUE)
     assert producer.flush(seconds(ANSWER)) == 0
-    assert told
-    assert max(each.throttle_time for each in told) > 0
-    assert {each.broker_id for each in told} == {0}
-    told.clear()
+    assert reported
+    assert max(each.throttle_time for each in reported) > 0
+    assert {each.broker_id for each in reported} == {0}
+    reported.clear()
     consumer = Consumer({**base, "group.id": "slow", "fetch.message.max.bytes": 50_000})
     consumer.assign([TopicPartition(TOPIC, 0, 0)])
     values: list[bytes | None] = []
@@ -66,7 +70,7 @@ def test_librdkafka_gets_throttle_times(broker: Barnabas) -> None:
     wait_for("all records", read, until=lambda count: count >= COUNT)
     consumer.close()
     assert values == [VALUE] * COUNT
-    assert told
+    assert reported
 
 
 @pytest.mark.jvm

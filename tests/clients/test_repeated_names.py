@@ -279,8 +279,8 @@ def test_a_repeated_group_returns_all_its_topics(described: Broker) -> None:
         whole = OffsetFetchRequestGroup(group_id=OFFSETS, topics=None)
         every = OffsetFetchRequest(groups=[*halves, whole, *halves])
         (complete,) = wire.ask(every, OffsetFetchResponse, 8).groups
-    told = {it.partition_index: it.metadata for it in group.topics[0].partitions}
-    assert told == dict.fromkeys((0, 1), METADATA)
+    reported = {it.partition_index: it.metadata for it in group.topics[0].partitions}
+    assert reported == dict.fromkeys((0, 1), METADATA)
     assert len(complete.topics[0].partitions) == PARTITIONS
 
 

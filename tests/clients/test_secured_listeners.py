@@ -141,23 +141,23 @@ def test_scram_responses_do_not_reveal_unknown_users(tmp_path: Path) -> None:
         "sasl.enabled.mechanisms": "SCRAM-SHA-256",
     }
     broker = Barnabas(tmp_path / "broker", settings)
-    told: list[list[dict[str, str]]] = []
+    reported: list[list[dict[str, str]]] = []
     for _ in range(2):
         with broker:
             listeners = json.loads((broker.directory / "ready.json").read_text())["listeners"]
-            if not told:
+            if not reported:
                 user = ScramCredential("alice", PASSWORD, "SCRAM-SHA-256", iterations=7777)
                 plain = ClientConfig(bootstrap_servers=listeners["PLAINTEXT"])
                 with Admin(plain) as admin:
                     admin.call(alter_scram_credentials([user])).all()
             address = listeners["SASL_PLAINTEXT"]
             names = ("alice", "nobody", "somebody")
-            told.append([told_of(address, name) for name in names])
+            reported.append([told_of(address, name) for name in names])
             # Were they the same, who is answered otherwise as a token would be known for a user.
             as_tokens = [told_of(address, name, ",tokenauth=true") for name in names]
-            assert all(one != other for one, other in zip(told[-1], as_tokens, strict=True))
-    assert told[0] == told[1]
-    alice, nobody, somebody = told[0]
+            assert all(one != other for one, other in zip(reported[-1], as_tokens, strict=True))
+    assert reported[0] == reported[1]
+    alice, nobody, somebody = reported[0]
     assert alice["i"] == nobody["i"] == somebody["i"] == "7777"
     assert len(alice["s"]) == len(nobody["s"])
     assert len({alice["s"], nobody["s"], somebody["s"]}) == 3

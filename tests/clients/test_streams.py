@@ -45,7 +45,7 @@ def _until_told(broker: Broker, count: int) -> None:
     wait_for(
         f"counts that were told, to be {count}",
         lambda: sum(map(len, _counts(broker).values())),
-        until=lambda told: told >= count,
+        until=lambda reported: reported >= count,
         within=RUN,
     )
 

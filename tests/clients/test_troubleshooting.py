@@ -532,7 +532,7 @@ def test_poll_too_late(broker: Barnabas, topic: str, row: Row) -> None:
 def test_rebalance_storm(broker: Barnabas, topic: str, row: Row) -> None:
     """One slow member has the whole group share out anew, time and again, until it is in time."""
     revoked: list[int] = []
-    told: list[str] = []
+    reported: list[str] = []
     steady = consumer(broker, "storm")
     steady.subscribe([topic], on_revoke=lambda _, partitions: revoked.append(len(partitions)))
     poll_until(has_all(steady, topic), steady)
@@ -544,13 +544,13 @@ def test_rebalance_storm(broker: Barnabas, topic: str, row: Row) -> None:
 
     for _ in range(2):
         while not shared_out(2):  # On a busy machine it may be late already now, and joins again.
-            told.append(poll_until(lambda: shared_out(2), steady, slow))
+            reported.append(poll_until(lambda: shared_out(2), steady, slow))
         revoked.clear()
         # At work on a record, it does not poll until the others have gone on without it.
         poll_until(lambda: shared_out(1), steady)
         revoked.clear()
-        told.append(first_error(slow))
-    row.seen(" ".join(told))
+        reported.append(first_error(slow))
+    row.seen(" ".join(reported))
     slow.close()
     mended = consumer(broker, "storm", max_poll_interval_ms=60000)
     mended.subscribe([topic])

@@ -14,16 +14,16 @@ LONGEST_GAP: Final = "longest gap between acknowledged records"
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """How long clients could not write, for each test that says so."""
-    told = [
+    reported = [
         value
         for outcome in ("passed", "failed")
         for report in terminalreporter.getreports(outcome)
         for name, value in report.user_properties
         if name == LONGEST_GAP and report.when == "call"
     ]
-    if told:
+    if reported:
         terminalreporter.section(LONGEST_GAP)
-        for line in told:
+        for line in reported:
             terminalreporter.write_line(str(line))
 
 

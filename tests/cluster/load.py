@@ -351,7 +351,7 @@ class Load:
     def _times(self) -> dict[int, list[float]]:
         times: dict[int, list[float]] = defaultdict(list)
         for writer in self._writers:
-            for line in writer.told():
+            for line in writer.reported():
                 if "ok" in line:
                     times[line["ok"] % self._partitions].append(line["at"])
         return {partition: sorted(each) for partition, each in times.items()}
@@ -372,7 +372,7 @@ class Load:
         self.taken = self._times()
         self.gap_s = self.longest_gap_s()
         self._reader.end(seconds(START))
-        for line in self._reader.told():
+        for line in self._reader.reported():
             records = tuple((offset, value) for offset, value in line["records"])
             place = self._topic, line["partition"]
             self.history.polls.append(Poll(self._reader.name, place, records))
@@ -386,7 +386,7 @@ class Load:
         offsets: dict[int, int] = {}
         errors: dict[str, str] = {}
         count = 0
-        for line in writer.told():
+        for line in writer.reported():
             if "ok" in line:
                 offsets[line["ok"]] = line["offset"]
             errors |= line.get("errors", {})
@@ -420,9 +420,9 @@ def under_load(
             load.finish()
         finally:
             load.kill()
-    told = [send.value for send in load.history.sends if send.outcome is Outcome.OK]
+    reported = [send.value for send in load.history.sends if send.outcome is Outcome.OK]
     load.history.polls += read_all(
-        bootstrap, topic, partitions, expected=len(told), values=told, **(properties or {})
+        bootstrap, topic, partitions, expected=len(reported), values=reported, **(properties or {})
     )
 
 

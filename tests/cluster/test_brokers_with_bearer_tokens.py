@@ -172,11 +172,11 @@ class Load:
 
     def _send(self) -> None:
         while not self._over.is_set():
-            self._producer.produce("t", str(self.sent), partition=0, on_delivery=self._told)
+            self._producer.produce("t", str(self.sent), partition=0, on_delivery=self._reported)
             self.sent += 1
             self._producer.poll(0.01)
 
-    def _told(self, error: KafkaError | None, _: Message) -> None:
+    def _reported(self, error: KafkaError | None, _: Message) -> None:
         self.delivered.append(error)
 
     @contextmanager

@@ -37,7 +37,7 @@ from barnabas_kafka.client.errors import ClientError
 from barnabas_kafka.ids import TopicPartition
 from tests.clients import under_load as clients
 from tests.clients.brokers import Barnabas
-from tests.clients.client_process import ClientProcess, told
+from tests.clients.client_process import ClientProcess, reported
 from tests.clients.notes import Notes, check_values, commit_first_offsets, committed
 from tests.clients.under_load import (
     PARTITIONS,
@@ -214,7 +214,7 @@ class Crowd:
 
     def work(self) -> dict[str, topic_work.KnownTopic]:
         """What must be true of the operator's topics."""
-        lines = [line for line in told(self._work) if line["change"] != "move"]
+        lines = [line for line in reported(self._work) if line["change"] != "move"]
         return known_topics(lines)
 
     def check_offsets(self) -> None:
@@ -306,8 +306,8 @@ def unexplained(cluster: Cluster) -> list[str]:
     found = []
     for process in cluster.brokers.values():
         lines = process.log_file.read_text(errors="replace").splitlines()
-        told = (line.partition("] ERROR ")[2] for line in lines)
-        found += [each for each in told if each and not EXPLAINED.match(each)]
+        reported = (line.partition("] ERROR ")[2] for line in lines)
+        found += [each for each in reported if each and not EXPLAINED.match(each)]
     return found
 
 

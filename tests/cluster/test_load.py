@@ -15,22 +15,22 @@ class Read:
     """A message: a value, or the end of its partition."""
 
     def __init__(self, partition: int, offset: int, value: str | None) -> None:
-        self._told = partition, offset, value
+        self._reported = partition, offset, value
 
     def topic(self) -> str:
         return "t"
 
     def partition(self) -> int:
-        return self._told[0]
+        return self._reported[0]
 
     def offset(self) -> int:
-        return self._told[1]
+        return self._reported[1]
 
     def value(self) -> bytes:
-        return (self._told[2] or "").encode()
+        return (self._reported[2] or "").encode()
 
     def error(self) -> KafkaError | None:
-        return KafkaError(KafkaError._PARTITION_EOF) if self._told[2] is None else None
+        return KafkaError(KafkaError._PARTITION_EOF) if self._reported[2] is None else None
 
 
 class Lagging:

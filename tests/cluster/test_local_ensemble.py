@@ -92,9 +92,9 @@ def members(laptop: Laptop) -> list[str]:
     record = laptop.state.load()
     assert record is not None
     where = coordination.connect(record) or ""
-    told = CliRunner().invoke(main, ["zk", "status", "--output", "json", "-z", where])
-    modes = [str(each["mode"]) for each in json.loads(told.stdout)]
-    assert told.exit_code == ("None" in modes)
+    reported = CliRunner().invoke(main, ["zk", "status", "--output", "json", "-z", where])
+    modes = [str(each["mode"]) for each in json.loads(reported.stdout)]
+    assert reported.exit_code == ("None" in modes)
     return modes
 
 

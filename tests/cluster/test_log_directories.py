@@ -138,8 +138,10 @@ def test_a_full_directory_demotes_its_leaders_once_a_follower_is_in_sync(
             lambda: log.read_text().count("Log directory full: "),
             until=lambda count: count > said,
         )
-        told = read_all(cluster.brokers[victim].bootstrap, topic, PARTITIONS, expected=PER_SECOND)
-        assert sum(len(poll.records) for poll in told) >= PER_SECOND
+        reported = read_all(
+            cluster.brokers[victim].bootstrap, topic, PARTITIONS, expected=PER_SECOND
+        )
+        assert sum(len(poll.records) for poll in reported) >= PER_SECOND
         cluster.start(*others)
         cluster.wait_for_leadership(
             f"one of the brokers {others} as the leader of partition {mine}",
@@ -178,8 +180,8 @@ def test_kafkas_tool_chooses_the_directory(stricken: Stricken, topic: str, tmp_p
         plan = tmp_path / f"plan-{number}.json"
         entry = {"topic": topic, "partition": 0, "replicas": replicas, "log_dirs": wanted}
         plan.write_text(json.dumps({"version": 1, "partitions": [entry]}))
-        told = ("--bootstrap-server", cluster.bootstrap, "--reassignment-json-file", str(plan))
-        done = run_tool(REASSIGN, *told, "--execute")
+        reported = ("--bootstrap-server", cluster.bootstrap, "--reassignment-json-file", str(plan))
+        done = run_tool(REASSIGN, *reported, "--execute")
         assert "Successfully started" in done.stdout, done.stdout + done.stderr
         # Complete for the partition and for each replica. The tool is slow to start: what it
         # will see is waited for first.
@@ -190,14 +192,14 @@ def test_kafkas_tool_chooses_the_directory(stricken: Stricken, topic: str, tmp_p
         )
         cluster.wait_for(
             "completed moves in the output of Kafka's tool",
-            partial(_verified, told),
+            partial(_verified, reported),
             until=lambda output: output.count("completed") == 1 + len(replicas),
             within=RUN,
         )
 
 
-def _verified(told: Sequence[str]) -> str:
+def _verified(reported: Sequence[str]) -> str:
     """What Kafka's tool prints about the moves of a plan."""
-    seen = run_tool(REASSIGN, *told, "--verify")
+    seen = run_tool(REASSIGN, *reported, "--verify")
     assert "Status of partition reassignment:" in seen.stdout, seen.stdout + seen.stderr
     return seen.stdout

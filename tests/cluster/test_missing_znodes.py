@@ -53,9 +53,9 @@ def leaderless(cluster: Cluster) -> dict[str, str]:
     ready = json.loads((cluster.brokers[0].directory / "ready.json").read_text())
     try:
         with urlopen(f"{ready['admin']}/leaderless-partitions", timeout=ATTEMPT_S) as answer:
-            told = json.load(answer)
-            assert told["led"]
+            reported = json.load(answer)
+            assert reported["led"]
     except HTTPError as refused:
-        told = json.load(refused)
-        assert not told["led"]
-    return {each["topic"]: each["reason"] for each in told["leaderless"]["partitions"]}
+        reported = json.load(refused)
+        assert not reported["led"]
+    return {each["topic"]: each["reason"] for each in reported["leaderless"]["partitions"]}

@@ -48,12 +48,14 @@ def test_too_few_in_sync_replicas_refuse_produce(cluster: Cluster, topic: str) -
             "log_level": 0,
         }
     )
-    told: list[str] = []
+    reported: list[str] = []
     impatient.produce(
-        topic, b"refused", on_delivery=lambda error, _: told.append(error.name() if error else "")
+        topic,
+        b"refused",
+        on_delivery=lambda error, _: reported.append(error.name() if error else ""),
     )
     assert impatient.flush(seconds(ANSWER)) == 0
-    assert told == ["NOT_ENOUGH_REPLICAS"]
+    assert reported == ["NOT_ENOUGH_REPLICAS"]
     cluster.start(others[0])
     cluster.until_in_sync(topic, leader, others[0])
     again = Writer(cluster.bootstrap, f"{topic}-again", topic, 1)

@@ -215,7 +215,7 @@ def answers(bootstrap: str, question: Callable[[Side], None], *, stumbles: bool)
     side = Side(bootstrap, stumbles=stumbles)
     try:
         question(side)
-        return side.told
+        return side.reported
     finally:
         side.close()
 

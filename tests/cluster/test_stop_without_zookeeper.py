@@ -28,8 +28,8 @@ def test_they_do_not_try_to_move_their_leaders(tmp_path: Path) -> None:
             os.kill(broker.pid, signal.SIGTERM)
         for broker in cluster.brokers.values():
             broker.stop()
-            told = broker.log_file.read_text()
-            assert GIVEN_UP in told
-            assert "0 retries left" not in told
-            assert "Shut down cleanly" in told
+            reported = broker.log_file.read_text()
+            assert GIVEN_UP in reported
+            assert "0 retries left" not in reported
+            assert "Shut down cleanly" in reported
             assert broker.exit_code == 0

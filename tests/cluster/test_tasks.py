@@ -183,9 +183,9 @@ def test_each_task_of_a_broker_among_others_fails_once(
         wait_for("the errors", lambda: set(tasks.failures), until=lambda it: it >= KEPT | PASSING)
         wait_for("no task that is down", lambda: dict(tasks.down), until=lambda down: not down)
         wait_for("the probe's yes", lambda: ready(node), until=lambda it: it[0] == 200)
-        told = scrape(node)
+        reported = scrape(node)
         for name in KEPT | PASSING:
-            assert f'barnabas_background_task_failures_total{{task="{name}"}} ' in told
+            assert f'barnabas_background_task_failures_total{{task="{name}"}} ' in reported
         found = read_all(cluster.bootstrap, transactions, PARTITIONS, expected=len(sent))
         read = [value for poll in found for _, value in poll.records]
         assert sorted(read) == sorted(sent)

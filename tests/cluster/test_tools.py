@@ -55,8 +55,8 @@ def made(cluster: Cluster, topic: str, assignment: str, **config: str) -> None:
 
 def states(cluster: Cluster, path: Path, *, fails: int = 0) -> list[str]:
     """What verify says of each partition of a file."""
-    told = barnabas(cluster, "reassign", "verify", path, "--output", "json", fails=fails)
-    return [row["state"] for row in told.json()]
+    printed = barnabas(cluster, "reassign", "verify", path, "--output", "json", fails=fails)
+    return [row["state"] for row in printed.json()]
 
 
 def test_files_are_exchanged_with_kafkas_tool(cluster: Cluster, tmp_path: Path) -> None:
@@ -176,8 +176,8 @@ def told_by(whose: str, cluster: Cluster, tool: str, *args: str | Path) -> tuple
 
 def test_tools_print_reassignments_as_kafkas_do(cluster: Cluster, tmp_path: Path) -> None:
     """The same lines of a move that waits, is refused, is cancelled, and is made."""
-    told: dict[str, list[tuple[int, list[str]]]] = {"ours": [], "them": []}
-    for whose, lines in told.items():
+    printed: dict[str, list[tuple[int, list[str]]]] = {"ours": [], "them": []}
+    for whose, lines in printed.items():
         made(cluster, f"{whose}-waits", "2", min_insync_replicas="1")
         plan, back = tmp_path / f"{whose}.json", tmp_path / f"{whose}-back.json"
         for path, broker in ((plan, 3), (back, 2)):
@@ -211,21 +211,21 @@ def test_tools_print_reassignments_as_kafkas_do(cluster: Cluster, tmp_path: Path
         )
         lines.append(reassign("--verify", *file))
         lines.append(reassign("--verify", "--reassignment-json-file", back))
-    assert told["ours"] == told["them"]
-    assert [code for code, _ in told["ours"]] == [0, 0, 0, 1, 0, 0, 0, 0, 0, 0]
-    assert "waits-0: replicas: 3,2. adding: 3. removing: 2." in told["ours"][1][1]
+    assert printed["ours"] == printed["them"]
+    assert [code for code, _ in printed["ours"]] == [0, 0, 0, 1, 0, 0, 0, 0, 0, 0]
+    assert "waits-0: replicas: 3,2. adding: 3. removing: 2." in printed["ours"][1][1]
 
 
 def test_tools_print_elections_as_kafkas_do(cluster: Cluster, tmp_path: Path) -> None:
     """An election that is held, one that is not needed, one of a partition that is not there."""
-    told: dict[str, list[tuple[int, list[str]]]] = {"ours": [], "them": []}
-    for whose in told:
+    printed: dict[str, list[tuple[int, list[str]]]] = {"ours": [], "them": []}
+    for whose in printed:
         made(cluster, f"{whose}-elected", "1:0:2", min_insync_replicas="1")
     cluster.brokers[1].stop()
-    for whose in told:
+    for whose in printed:
         cluster.until_in_sync(f"{whose}-elected", 0, 2)
     cluster.start_missing()
-    for whose, lines in told.items():
+    for whose, lines in printed.items():
         cluster.until_placed(f"{whose}-elected", (1, 0, 2))
         elect = partial(told_by, whose, cluster, ELECT, "--election-type", "preferred")
         one = ("--topic", f"{whose}-elected", "--partition")
@@ -233,11 +233,11 @@ def test_tools_print_elections_as_kafkas_do(cluster: Cluster, tmp_path: Path) ->
         path = tmp_path / "elections.json"
         path.write_text(json.dumps({"partitions": [{"topic": f"{whose}-elected", "partition": 0}]}))
         lines.append(elect("--path-to-json-file", path))
-    assert told["ours"] == told["them"]
-    assert told["ours"][0] == (
+    assert printed["ours"] == printed["them"]
+    assert printed["ours"][0] == (
         0, ["Successfully completed leader election (PREFERRED) for partitions elected-0"],
     )  # fmt: skip
-    assert [code for code, _ in told["ours"]] == [0, 0, 1, 0]
+    assert [code for code, _ in printed["ours"]] == [0, 0, 1, 0]
 
 
 def leaderless(cluster: Cluster, broker: int) -> object:
@@ -245,12 +245,12 @@ def leaderless(cluster: Cluster, broker: int) -> object:
     url = f"http://{cluster.brokers[broker].settings['barnabas.admin.listener']}/leaderless-partitions"
     try:
         with urlopen(url, timeout=ATTEMPT_S) as response:
-            told = json.load(response)
+            printed = json.load(response)
     except HTTPError as error:
-        told = json.load(error)
+        printed = json.load(error)
         error.close()
-    assert told["led"] is (told["leaderless"]["count"] == 0)
-    return told["leaderless"]
+    assert printed["led"] is (printed["leaderless"]["count"] == 0)
+    return printed["leaderless"]
 
 
 def lines_with(cluster: Cluster, *words: str) -> list[str]:

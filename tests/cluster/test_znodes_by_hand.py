@@ -40,9 +40,9 @@ def test_a_topic_is_made_again_over_stray_directories(
     assert {told_id(cluster, broker, topic) for broker in cluster.brokers} == {None}
 
     cluster.create(topic, PARTITIONS)
-    told = {told_id(cluster, broker, topic) for broker in cluster.brokers}
-    assert len(told) == 1
-    assert told.isdisjoint({old, None})
+    reported = {told_id(cluster, broker, topic) for broker in cluster.brokers}
+    assert len(reported) == 1
+    assert reported.isdisjoint({old, None})
     assert ends(cluster, topic) == [(0, 0)] * PARTITIONS
     new = write(cluster, topic, "new")
     for broker in cluster.brokers:

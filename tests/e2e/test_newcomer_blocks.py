@@ -55,8 +55,8 @@ def test_blocks_share_a_shell_of_a_fresh_login(tmp_path: Path) -> None:
     document = tmp_path / "README.md"
     document.write_text(DOCUMENT)
     variables = environment(tmp_path, os.environ | {"VIRTUAL_ENV": "/somewhere", "PATH": "/no"})
-    told = play(blocks(document, "README.md"), clone=tmp_path, variables=variables)
-    assert "hello /usr/local/bin:/usr/bin:/bin\n" in told
+    reported = play(blocks(document, "README.md"), clone=tmp_path, variables=variables)
+    assert "hello /usr/local/bin:/usr/bin:/bin\n" in reported
     assert "VIRTUAL_ENV" not in variables
 
 

@@ -72,7 +72,7 @@ class Load:
             key=b"%d" % number,
             partition=number % 2,
             timestamp=START_MS + number,
-            on_delivery=self._told,
+            on_delivery=self._reported,
         )
         self.sent += 1
 
@@ -87,7 +87,7 @@ class Load:
         self._producer.purge()
         self._producer.flush(seconds(ANSWER))
 
-    def _told(self, error: Any, message: Message) -> None:
+    def _reported(self, error: Any, message: Message) -> None:
         if error is not None:
             self.refused.append(error)
             return

@@ -100,9 +100,11 @@ def test_a_record_that_cannot_be_replayed_is_skipped(
         broker.stop()
         broker.start()
         assert committed(broker) == 4
-        told = broker.log_file.read_text()
-        assert f"Skipped: partition=__consumer_offsets-0 the record at offset {offset}: " in told
-        assert "failed, retrying" not in told
+        reported = broker.log_file.read_text()
+        assert (
+            f"Skipped: partition=__consumer_offsets-0 the record at offset {offset}: " in reported
+        )
+        assert "failed, retrying" not in reported
 
 
 def test_a_group_is_loaded_when_its_log_can_be_read_again(tmp_path: Path) -> None:

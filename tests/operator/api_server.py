@@ -75,8 +75,8 @@ class ApiRequest(BaseHTTPRequestHandler):
                 item.pop("kind"), item.pop("apiVersion", None)
             head = {"apiVersion": kind.api_version, "kind": f"{kind.kind}List"}
             # As a real one may: a list of metadata that is empty is written as null.
-            told = (items or None) if partial else items
-            self._send(200, {**head, "metadata": meta, "items": told})
+            reported = (items or None) if partial else items
+            self._send(200, {**head, "metadata": meta, "items": reported})
 
     def do_PATCH(self) -> None:
         """Server-side apply, a merge patch, or a status."""

@@ -209,11 +209,11 @@ def before_it_was_ready(_: Any) -> Any:
 
 
 def generation_of_before(original: Any) -> Any:
-    def told(verdict: Any, **named: Any) -> Any:
+    def reported(verdict: Any, **named: Any) -> Any:
         found = original(verdict, **named)
         return tuple(dataclasses.replace(each, observed_generation=0) for each in found)
 
-    return told
+    return reported
 
 
 def without_deadline(original: Any) -> Any:

@@ -35,9 +35,9 @@ def test_the_cluster_returns_its_id_and_brokers(brokers: AdminBrokers) -> None:
 def test_brokers_say_what_they_advertise(brokers: AdminBrokers) -> None:
     """One that is not there is left out."""
     (broker,) = brokers.describe().broker_ids
-    told = brokers.advertised([broker, broker + 1000])
-    assert set(told) == {broker}
-    assert "://" in told[broker]
+    reported = brokers.advertised([broker, broker + 1000])
+    assert set(reported) == {broker}
+    assert "://" in reported[broker]
     assert brokers.advertised(()) == {}
 
 

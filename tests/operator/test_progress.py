@@ -12,13 +12,13 @@ from barnabas_operator.progress import Progress, ask
 
 
 class _Pod(BaseHTTPRequestHandler):
-    told = b""
+    reported = b""
 
     def do_GET(self) -> None:
         """Whatever the test wants told."""
         self.send_response(200)
         self.end_headers()
-        self.wfile.write(self.told)
+        self.wfile.write(self.reported)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
         """Nothing to tell."""
@@ -36,7 +36,7 @@ def address() -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("told", "progress"),
+    ("reported", "progress"),
     [
         (b"{}", Progress(phase="Starting")),
         (b'{"phase": "Running", "rows": 5, "rowsPerSecond": 1.26, "lag": 2, "lastBatchId": 0}',
@@ -55,9 +55,9 @@ def address() -> Iterator[str]:
         (b'{"message": "\\ud800"}', Progress(phase="Starting", message="?")),
     ],
 )  # fmt: skip
-def test_answers(address: str, told: bytes, progress: Progress | None) -> None:
+def test_answers(address: str, reported: bytes, progress: Progress | None) -> None:
     """What is not told is as at the beginning; what is no status is no answer."""
-    _Pod.told = told
+    _Pod.reported = reported
     assert ask(address) == progress
 
 

@@ -62,8 +62,8 @@ def test_no_with_the_partitions_at_risk() -> None:
         {"topic": "orders", "partition": number, "reason": "0 other in-sync replicas"}
         for number in range(5)
     ]
-    told = {"mayRestart": False, "atRisk": {"count": 7, "partitions": partitions}}
-    with answering(503, json.dumps(told).encode()) as url:
+    reported = {"mayRestart": False, "atRisk": {"count": 7, "partitions": partitions}}
+    with answering(503, json.dumps(reported).encode()) as url:
         found = restart_check(url)
     assert found.reason.startswith("orders-0 has 0 other in-sync replicas; orders-1 has")
     assert found.reason.endswith("orders-2 has 0 other in-sync replicas and 4 more")

@@ -119,7 +119,7 @@ def test_prediction_against_the_disk(
             producer.poll(0)
         assert producer.flush(seconds(ANSWER)) == 0
         broker.stop()
-        told = subprocess.run(
+        reported = subprocess.run(
             ["du", "-s", "-B1", "--exclude=*.reserve", broker.log_dir],
             capture_output=True,
             text=True,
@@ -135,4 +135,4 @@ def test_prediction_against_the_disk(
         compression_ratio=ratio,
     )
     predicted = estimate(sizing, shape=LogShape(segment_bytes=SEGMENT_BYTES)).data_bytes
-    assert predicted == pytest.approx(int(told.stdout.split()[0]), rel=TOLERANCE)
+    assert predicted == pytest.approx(int(reported.stdout.split()[0]), rel=TOLERANCE)

@@ -87,7 +87,7 @@ class World(MemoryKube):
         self.leader = 0
         # What the watch has told; it tells when the controllers have made their step.
         self.revision = 0
-        self._told = b""
+        self._reported = b""
         self._operators: dict[str, SteadyClusters] = {}
         # What each broker can speak with others, and what it speaks.
         self.protocols: dict[str, tuple[int, int]] = {}
@@ -136,9 +136,9 @@ class World(MemoryKube):
 
     def watch(self) -> None:
         """Every change of an object is another revision."""
-        told = pickle.dumps(self.objects)
-        self.revision += told != self._told
-        self._told = told
+        reported = pickle.dumps(self.objects)
+        self.revision += reported != self._reported
+        self._reported = reported
 
     def _restart_check(self, url: str, _access: AdminAccess) -> CheckResult:
         broker = _ordinal_of(url)

@@ -389,8 +389,8 @@ class ZooKeeper(_JavaServer):
     def _mode(connection: socket.socket) -> str:
         # To `ruok` it says that it is well some moments before it serves.
         connection.sendall(b"srvr")
-        told = b"".join(iter(lambda: connection.recv(4096), b"")).decode()
-        return told.partition("\nMode: ")[2].partition("\n")[0]
+        reported = b"".join(iter(lambda: connection.recv(4096), b"")).decode()
+        return reported.partition("\nMode: ")[2].partition("\n")[0]
 
 
 class OwnZooKeeper(ZooKeeper):

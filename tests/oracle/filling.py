@@ -99,11 +99,11 @@ def await_leaders(bootstrap: str, topics: Iterable[str]) -> None:
 def account(bootstrap: str, topics: Iterable[str], *, times: bool = True) -> dict[str, Any]:
     """Every record, the watermarks, and the answers to questions for times, by partition."""
     await_leaders(bootstrap, topics)
-    told: dict[str, Any] = {}
+    reported: dict[str, Any] = {}
     asker = consumer(bootstrap)
     for topic in topics:
         for number in (0, 1):
-            told[f"{topic}-{number}"] = {
+            reported[f"{topic}-{number}"] = {
                 "watermarks": asker.get_watermark_offsets(
                     TopicPartition(topic, number), timeout=seconds(ANSWER)
                 ),
@@ -114,7 +114,7 @@ def account(bootstrap: str, topics: Iterable[str], *, times: bool = True) -> dic
                 ],
             }
     asker.close()
-    return told
+    return reported
 
 
 def _content(record: Message) -> tuple[Any, Any, Any]:

@@ -116,7 +116,7 @@ class Guarded:
         # With KRaft the broker learns of what the controller has answered a little later.
         self.admin.wait(
             DescribeAclsRequest(**anything), 3,
-            settled=lambda told: sum(len(it.acls) for it in told.resources) == len(rules),
+            settled=lambda reported: sum(len(it.acls) for it in reported.resources) == len(rules),
         )  # fmt: skip
 
     def answers(
@@ -126,8 +126,8 @@ class Guarded:
         side = self.asking[asking]
         for label, request, version in questions:
             side.ask(f"{name}: {label}", request, version)
-        told, side.told = side.told, {}
-        return told
+        reported, side.reported = side.reported, {}
+        return reported
 
     def close(self) -> None:
         """Let go of all connections."""

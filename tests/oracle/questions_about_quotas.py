@@ -119,9 +119,9 @@ def _texts(side: Side, label: str, request: Any, version: int = 1) -> None:
     side.keep(label, answer if isinstance(answer, str) else _ordered(answer))
     if isinstance(answer, str):
         return
-    told = getattr(answer, "entries", None) or [answer]
-    side.told[f"{label}, words"] = [
-        f"words: {text}" for each in told if (text := getattr(each, "error_message", None))
+    reported = getattr(answer, "entries", None) or [answer]
+    side.reported[f"{label}, words"] = [
+        f"words: {text}" for each in reported if (text := getattr(each, "error_message", None))
     ] + [f"words: {text}" for text in [getattr(answer, "error_message", None)] if text]
 
 
@@ -223,33 +223,33 @@ def changes_of_topics_beyond_a_quota(side: Side) -> None:
             topics=[topic], timeout_ms=CREATE_MS, validate_only=validate_only
         )
 
-    def told(label: str, request: Any, version: int) -> None:
+    def reported(label: str, request: Any, version: int) -> None:
         """By a connection of its own: the last one is muted."""
         side.hang_up()
         answer = side.wait(request, version, settled=lambda _: True)
         if not isinstance(answer, str):
-            side.told[f"{label}, throttled"] = getattr(answer, "throttle_time_ms", 0) > 0
+            side.reported[f"{label}, throttled"] = getattr(answer, "throttle_time_ms", 0) > 0
             if hasattr(answer, "throttle_time_ms"):
                 answer.throttle_time_ms = 0
         side.keep(label, answer)
 
-    told("validated", create("quota-a", validate_only=True), 7)
-    told("first", create("quota-a"), 7)
-    told("second", create("quota-b"), 7)
-    told("second, validated", create("quota-b", validate_only=True), 7)
-    told("second, strict first version", create("quota-b"), 6)
+    reported("validated", create("quota-a", validate_only=True), 7)
+    reported("first", create("quota-a"), 7)
+    reported("second", create("quota-b"), 7)
+    reported("second, validated", create("quota-b", validate_only=True), 7)
+    reported("second, strict first version", create("quota-b"), 6)
     for count, version in ((4, 3), (4, 2)):
         grown = CreatePartitionsTopic(name="quota-a", count=count, assignments=None)
         request = CreatePartitionsRequest(topics=[grown], timeout_ms=CREATE_MS)
-        told(f"grown, version {version}", request, version)
-    told("unknown deleted", DeleteTopicsRequest(
+        reported(f"grown, version {version}", request, version)
+    reported("unknown deleted", DeleteTopicsRequest(
         topics=[DeleteTopicState(name="quota-none")], timeout_ms=CREATE_MS), 6)  # fmt: skip
-    told("deleted", DeleteTopicsRequest(
+    reported("deleted", DeleteTopicsRequest(
         topics=[DeleteTopicState(name="quota-a")], timeout_ms=CREATE_MS), 6)  # fmt: skip
-    told("deleted, version 5", DeleteTopicsRequest(
+    reported("deleted, version 5", DeleteTopicsRequest(
         topic_names=["quota-a"], timeout_ms=CREATE_MS), 5)  # fmt: skip
-    told("created by old clients", create("quota-c"), 5)
-    told("deleted by old clients", DeleteTopicsRequest(
+    reported("created by old clients", create("quota-c"), 5)
+    reported("deleted by old clients", DeleteTopicsRequest(
         topic_names=["quota-a"], timeout_ms=CREATE_MS), 4)  # fmt: skip
     side.hang_up()
     _keep(side, "removed", _alter((quota, {"controller_mutation_rate": None})))

@@ -120,7 +120,7 @@ def _keep(side: Side, label: str, request: Any) -> None:
     answer = side.wait(request, 0, settled=lambda _: True)
     if not isinstance(answer, str):
         answer.results.sort(key=lambda each: each.user)
-        side.told[f"{label}, words"] = [
+        side.reported[f"{label}, words"] = [
             f"words: {each.error_message}" for each in answer.results if each.error_message
         ]
     side.keep(label, answer)

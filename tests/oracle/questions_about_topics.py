@@ -310,8 +310,8 @@ def describe_whole_broker(side: Side) -> None:
     )
     request = DescribeConfigsRequest(resources=[resource], include_synonyms=True)
     answer = side.ask("all", request, 4)
-    side.told = {
-        f"{entry['name']}": entry for entry in side.told["all"]["results"][0]["configs"]
+    side.reported = {
+        f"{entry['name']}": entry for entry in side.reported["all"]["results"][0]["configs"]
         if not entry["name"].startswith("barnabas.")
     } if answer is not None else {}  # fmt: skip
 
@@ -521,7 +521,7 @@ def versions(side: Side) -> None:
     for name, version in (("", ""), ("a b", "1"), ("ok", "1.0"), ("-x", "1"), ("x-", "1")):
         request = ApiVersionsRequest(client_software_name=name, client_software_version=version)
         answer = side.ask(f"client {name!r} {version!r}", request, 3)
-        side.told[f"client {name!r} {version!r}"] = answer and answer.error_code
+        side.reported[f"client {name!r} {version!r}"] = answer and answer.error_code
 
 
 QUESTIONS: Final = (

@@ -57,7 +57,7 @@ PASSING: Final = {
 }  # fmt: skip
 
 
-class Told:
+class TransactionalProducer:
     """A producer as a broker knows it."""
 
     def __init__(self, side: Side, name: str) -> None:
@@ -84,7 +84,7 @@ class Told:
             settled=lambda answer: answer.groups[0].error_code not in PASSING,
         )
 
-    def successor(self) -> Told:
+    def successor(self) -> TransactionalProducer:
         """Another producer with its name, which has no id yet."""
         other = copy(self)
         other.id = other.epoch = -1
@@ -172,7 +172,7 @@ def _settled(answer: Any) -> bool:
 
 def transactional_ids(side: Side) -> None:
     """Who gets an id and an epoch: timeouts, names, epochs believed and not."""
-    producer = Told(side, "ids")
+    producer = TransactionalProducer(side, "ids")
     producer.begin("at first")
     for timeout_ms in (-1, 0, 900_000, 900_001):
         side.ask_all(f"timeout {timeout_ms}", producer.init(timeout_ms=timeout_ms), (0, 4, 5))
@@ -191,14 +191,14 @@ def transactional_ids(side: Side) -> None:
     side.ask_all("behind its time", producer.init(**held), (3, 4, 5))
     producer.begin("anew")
     producer.described("described")
-    nobody = Told(side, "nobody with this id")
+    nobody = TransactionalProducer(side, "nobody with this id")
     side.ask("unknown, with an id", nobody.init(producer_id=4, epoch=3), 4)
 
 
 def ends_of_transactions(side: Side) -> None:
     """EndTxn where nothing is open, twice, the other way round, and of others."""
     topic = side.topic("ends", partitions=2)
-    producer = Told(side, "ends")
+    producer = TransactionalProducer(side, "ends")
     side.ask("of an id nobody had", producer.end(True), 4)
     producer.begin("first")
     producer.begin("next epoch")
@@ -219,7 +219,7 @@ def ends_of_transactions(side: Side) -> None:
 def partitions_of_transactions(side: Side) -> None:
     """AddPartitionsToTxn: unknown ones, twice, of others, and what may be written then."""
     topic = side.topic("parts", partitions=2)
-    producer = Told(side, "parts")
+    producer = TransactionalProducer(side, "parts")
     side.ask("of an id nobody had", producer.add(topic, 0), 3)
     producer.begin("first")
     producer.begin("next epoch")
@@ -265,7 +265,7 @@ def requests_of_several_kinds(side: Side) -> None:
     Base offsets and the ends of the logs tell what was appended.
     """
     topic = side.topic("kinds", partitions=3)
-    one, two = Told(side, "kinds"), Told(side, "kinds-two")
+    one, two = TransactionalProducer(side, "kinds"), TransactionalProducer(side, "kinds-two")
     for producer in (one, two):
         producer.begin(f"{producer.name} first")
         producer.open(f"{producer.name} opens", topic)
@@ -303,11 +303,13 @@ def requests_of_several_kinds(side: Side) -> None:
     ask("after the end", plain, own, name=one.name)
 
 
-def _marker(topic: str, producer: Told, partitions: tuple[int, ...], *, epoch: int = 0) -> Any:
-    told = WritableTxnMarkerTopic(name=topic, partition_indexes=list(partitions))
+def _marker(
+    topic: str, producer: TransactionalProducer, partitions: tuple[int, ...], *, epoch: int = 0
+) -> Any:
+    reported = WritableTxnMarkerTopic(name=topic, partition_indexes=list(partitions))
     marker = WritableTxnMarker(
         producer_id=producer.id, producer_epoch=producer.epoch, transaction_result=False,
-        topics=[told], coordinator_epoch=epoch,
+        topics=[reported], coordinator_epoch=epoch,
     )  # fmt: skip
     return WriteTxnMarkersRequest(markers=[marker])
 
@@ -315,7 +317,7 @@ def _marker(topic: str, producer: Told, partitions: tuple[int, ...], *, epoch: i
 def offsets_of_transactions(side: Side) -> None:
     """AddOffsetsToTxn and TxnOffsetCommit: inside and outside, of groups and members."""
     topic = side.topic("offsets", partitions=2)
-    producer = Told(side, "offsets")
+    producer = TransactionalProducer(side, "offsets")
     producer.begin("first")
     producer.begin("next epoch")
 
@@ -358,7 +360,7 @@ def offsets_of_transactions(side: Side) -> None:
 def fencing_of_producers(side: Side) -> None:
     """What a producer is told whose successor is there, and what becomes of the successor."""
     topic = side.topic("fencing", partitions=1)
-    first = Told(side, "fencing")
+    first = TransactionalProducer(side, "fencing")
     first.begin("first")
     first.open("first opens", topic)
     side.ask("first writes", first.write(topic, 0), 9)
@@ -379,7 +381,7 @@ def fencing_of_producers(side: Side) -> None:
 def transactions_that_take_too_long(side: Side) -> None:
     """A transaction is aborted by its timeout, and its producer told so."""
     topic = side.topic("slow", partitions=1)
-    producer = Told(side, "slow")
+    producer = TransactionalProducer(side, "slow")
     producer.begin("first", timeout_ms=SHORT_MS)
     producer.open("open", topic)
     side.ask("write", producer.write(topic, 0), 9)

@@ -80,7 +80,7 @@ class Side:
         self.user = user
         self.words = words
         self.stumbles = stumbles
-        self.told: dict[str, Any] = {}
+        self.reported: dict[str, Any] = {}
         self._wire: Wire | None = None
         self._ids: dict[UUID, str] = {}
         self._members: dict[str, str] = {}
@@ -90,9 +90,9 @@ class Side:
 
         `trap`: whether a broker that stumbles may never answer.
         """
-        assert label not in self.told, label
+        assert label not in self.reported, label
         answer = self._answer(request, version, trap=trap)
-        self.told[label] = self._plain(answer)
+        self.reported[label] = self._plain(answer)
         return None if isinstance(answer, str) else answer
 
     def ask_until(
@@ -100,7 +100,7 @@ class Side:
     ) -> Any:
         """Ask until the answer is settled: Apache acts on some changes a little later."""
         answer = self.wait(request, version, settled=settled)
-        self.told[label] = self._plain(answer)
+        self.reported[label] = self._plain(answer)
         return None if isinstance(answer, str) else answer
 
     def wait(self, request: Request, version: int, *, settled: Callable[[Any], bool]) -> Any:
@@ -151,8 +151,8 @@ class Side:
 
     def keep(self, label: str, answer: Any) -> None:
         """Keep an answer that was waited for, or that came by another connection."""
-        assert label not in self.told, label
-        self.told[label] = self._plain(answer)
+        assert label not in self.reported, label
+        self.reported[label] = self._plain(answer)
 
     def name_member(self, drawn: str) -> None:
         """From here on tell the id of a group's member without what the broker drew."""
@@ -161,7 +161,7 @@ class Side:
 
     def close(self) -> None:
         """Let go of the connection and of the answers."""
-        self.told = {}
+        self.reported = {}
         self._members = {}
         self.hang_up()
 
@@ -193,10 +193,12 @@ class Side:
         if name in _OWN and value not in (None, -1, ""):
             return f"its own {name}"
         if isinstance(value, Struct):
-            told = {key: self._plain(getattr(value, key), key) for key in type(value).__fields__}
-            if told.get("error_code"):
-                told |= dict.fromkeys(_IMMATERIAL_BESIDE_ERRORS & told.keys(), "immaterial")
-            return told
+            reported = {
+                key: self._plain(getattr(value, key), key) for key in type(value).__fields__
+            }
+            if reported.get("error_code"):
+                reported |= dict.fromkeys(_IMMATERIAL_BESIDE_ERRORS & reported.keys(), "immaterial")
+            return reported
         if isinstance(value, list):
             plain = [self._plain(element) for element in value]
             if name == "partitions" and all(isinstance(element, int) for element in plain):
@@ -211,17 +213,17 @@ class Side:
         return _number(name, value)
 
 
-def named(told: Any, drawn: Mapping[str, str], name: str = "") -> Any:
+def named(reported: Any, drawn: Mapping[str, str], name: str = "") -> Any:
     """What was told, with names in the place of ids that the broker drew.
 
     Lists stand in an order that does not depend on these ids any more.
     """
-    if isinstance(told, dict):
-        return {key: named(value, drawn, key) for key, value in told.items()}
-    if isinstance(told, list):
-        renamed = [named(element, drawn) for element in told]
+    if isinstance(reported, dict):
+        return {key: named(value, drawn, key) for key, value in reported.items()}
+    if isinstance(reported, list):
+        renamed = [named(element, drawn) for element in reported]
         return renamed if name in _IN_ORDER else _sorted(renamed)
-    return drawn.get(told, told) if isinstance(told, str) else told
+    return drawn.get(reported, reported) if isinstance(reported, str) else reported
 
 
 def differences(theirs: Any, ours: Any, path: str = "") -> Iterator[str]:

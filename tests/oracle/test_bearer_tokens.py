@@ -112,8 +112,8 @@ def lifetime_ms(port: int, token: str) -> int:
         wire.ask(SaslHandshakeRequest(mechanism="OAUTHBEARER"), 1)
         found = wire.ask(SaslAuthenticateRequest(auth_bytes=first_message(token)), 2)
         assert (found.error_code, found.auth_bytes) == (0, b"")
-        told: int = found.session_lifetime_ms
-        return told
+        reported: int = found.session_lifetime_ms
+        return reported
 
 
 def sound(**claims: Any) -> str:

@@ -30,7 +30,7 @@ from barnabas_kafka.protocol.messages.txn_offset_commit import (
 from tests.clients.brokers import Barnabas
 from tests.oracle.apache import ApacheKafka, ZooKeeper
 from tests.oracle.classic_members import Member, await_coordinator, fetch_offsets
-from tests.oracle.questions_about_transactions import Told
+from tests.oracle.questions_about_transactions import TransactionalProducer
 from tests.oracle.sides import Side, differences
 from tests.waiting import ANSWER, START, seconds, wait_for
 
@@ -119,13 +119,13 @@ class Readers:
 class Producing:
     """A producer and what is known of its transaction."""
 
-    told: Told
+    client: TransactionalProducer
     topic: str
     group: str
 
     def open(self, label: str) -> None:
         """Write a record and an offset in a transaction that stays open."""
-        producer = self.told
+        producer = self.client
         producer.open(f"{label} opens", self.topic)
         self.write(f"{label} writes", 0)
         adding = AddOffsetsToTxnRequest(
@@ -146,25 +146,25 @@ class Producing:
 
     def write(self, label: str, sequence: int, version: int = 9) -> int:
         """Produce one record; returns the error."""
-        request = self.told.write(self.topic, sequence)
-        answer = self.told.side.ask(label, request, version)
+        request = self.client.write(self.topic, sequence)
+        answer = self.client.side.ask(label, request, version)
         code: int = answer.responses[0].partition_responses[0].error_code
         return code
 
     def at(self, side: Side) -> Producing:
         """The same producer at another broker."""
-        found = Told(side, self.told.name)
-        found.id, found.epoch = self.told.id, self.told.epoch
+        found = TransactionalProducer(side, self.client.name)
+        found.id, found.epoch = self.client.id, self.client.epoch
         return Producing(found, self.topic, self.group)
 
     def followed(self, label: str) -> Producing:
         """A successor, which has the same id and a later epoch; this one is shut out."""
-        after = self.told.successor()
+        after = self.client.successor()
         after.begin(f"{label}: successor begins")
-        assert after.id == self.told.id
-        assert after.epoch > self.told.epoch
+        assert after.id == self.client.id
+        assert after.epoch > self.client.epoch
         assert self.write(f"{label}: old one writes", 1) == ErrorCode.INVALID_PRODUCER_EPOCH
-        ended = self.told.side.ask(f"{label}: old one ends", self.told.end(True), 3)
+        ended = self.client.side.ask(f"{label}: old one ends", self.client.end(True), 3)
         assert ended.error_code == ErrorCode.PRODUCER_FENCED
         return Producing(after, self.topic, self.group)
 
@@ -220,12 +220,12 @@ def leave(side: Side, prefix: str) -> Left:
     producers = {}
     for name in (f"{prefix}-finished", f"{prefix}-ends-itself", f"{prefix}-is-followed"):
         records = side.topic(name)
-        told = Told(side, name)
-        told.begin(f"{name}: begins")
-        producers[name] = Producing(told, records, name)
+        client = TransactionalProducer(side, name)
+        client.begin(f"{name}: begins")
+        producers[name] = Producing(client, records, name)
         producers[name].open(f"{name}:")
     finished = producers.pop(f"{prefix}-finished")
-    finished.told.close("finished: commits", True)
+    finished.client.close("finished: commits", True)
     return Left([readers], members, finished, producers)
 
 
@@ -241,17 +241,17 @@ def leave_what_is_newer(side: Side, left: Left) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     left.readers.append(readers)
     name = side.topic("second-protocol")
-    told = Told(side, name)
-    told.begin("second: begins")
-    left.second = Producing(told, name, name)
+    client = TransactionalProducer(side, name)
+    client.begin("second: begins")
+    left.second = Producing(client, name, name)
     assert left.second.write("second: writes", 0, 12) == 0
-    ended = side.ask("second: commits", told.end(True), 5)
-    assert (ended.error_code, ended.producer_epoch) == (0, told.epoch + 1)
-    told.epoch = ended.producer_epoch
+    ended = side.ask("second: commits", client.end(True), 5)
+    assert (ended.error_code, ended.producer_epoch) == (0, client.epoch + 1)
+    client.epoch = ended.producer_epoch
     # Until the markers are written there is no next transaction.
     side.ask_until(
         "second: writes in the next",
-        told.write(name, 0),
+        client.write(name, 0),
         12,
         settled=lambda answer: not answer.responses[0].partition_responses[0].error_code,
     )
@@ -266,17 +266,17 @@ def looks(left: Left, side: Side) -> tuple[dict[str, Any], list[Any]]:
     side.ask("groups", DescribeGroupsRequest(groups=left.groups), 5)
     for state in ("Empty", "Stable"):
         side.ask(f"listed when {state}", ListGroupsRequest(states_filter=[state]), 5)
-    for name in (each.told.name for each in left.producers):
-        Told(side, name)
-    ids = [each.told.name for each in left.producers]
+    for name in (each.client.name for each in left.producers):
+        TransactionalProducer(side, name)
+    ids = [each.client.name for each in left.producers]
     answer = side.ask("transactions", DescribeTransactionsRequest(transactional_ids=ids), 0)
-    told, side.told = side.told, {}
+    client, side.reported = side.reported, {}
     producers = {
         each.transactional_id: (each.producer_id, each.producer_epoch,
                                 each.transaction_start_time_ms)
         for each in answer.transaction_states
     }  # fmt: skip
-    return told, sorted(producers.items())
+    return client, sorted(producers.items())
 
 
 def go_on(left: Left, side: Side) -> None:
@@ -298,7 +298,7 @@ def go_on(left: Left, side: Side) -> None:
         assert pending.error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT
         if name.endswith("itself"):
             assert producer.write(f"{name}: goes on", 1) == 0
-            producer.told.close(f"{name}: commits", True)
+            producer.client.close(f"{name}: commits", True)
             assert _offset(side, f"{name}: committed offset", name, producer.topic) == 3
             assert _committed(side.bootstrap, producer.topic) == 2
             producer.followed(name)
@@ -306,7 +306,7 @@ def go_on(left: Left, side: Side) -> None:
             after = producer.followed(name)
             assert _offset(side, f"{name}: aborted", name, producer.topic) == -1
             after.open(f"{name}: successor")
-            after.told.close(f"{name}: commits", True)
+            after.client.close(f"{name}: commits", True)
             assert _offset(side, f"{name}: committed offset", name, producer.topic) == 3
             assert _committed(side.bootstrap, producer.topic) == 1
 
@@ -334,12 +334,12 @@ def _go_on_as_member(member: Member, topic: str) -> None:
 
 def _end_of_the_finished(producer: Producing) -> None:
     """It is committed, offsets too, and its next transaction is one as any other."""
-    side, name = producer.told.side, producer.told.name
+    side, name = producer.client.side, producer.client.name
     assert _committed(side.bootstrap, producer.topic) == 1
     assert _offset(side, f"{name}: offset", name, producer.topic) == 3
     after = producer.followed(name)
     after.open(f"{name}: next")
-    after.told.close(f"{name}: next", False)
+    after.client.close(f"{name}: next", False)
     assert _committed(side.bootstrap, producer.topic) == 1
 
 
@@ -352,7 +352,7 @@ def _offset(side: Side, label: str, group: str, topic: str) -> int:
         label,
         fetch_offsets(group, topic=topic, stable=True),
         8,
-        settled=lambda told: _first(told).error_code != ErrorCode.UNSTABLE_OFFSET_COMMIT,
+        settled=lambda client: _first(client).error_code != ErrorCode.UNSTABLE_OFFSET_COMMIT,
     )
     assert not _first(answer).error_code, label
     return int(_first(answer).committed_offset)
@@ -398,7 +398,7 @@ def test_groups_and_transactions_go_there_and_back(ours: Barnabas, apaches: Apac
         side = Side(ours.bootstrap)
         left = leave(side, "ours")
         leave_what_is_newer(side, left)
-        side.told = {}
+        side.reported = {}
         before = looks(left, side)
         side.close()
     with apaches:
@@ -413,7 +413,7 @@ def test_groups_and_transactions_go_there_and_back(ours: Barnabas, apaches: Apac
         both = Left(
             left.readers + second.readers, second.members, second.finished, second.unfinished
         )
-        side.told = {}
+        side.reported = {}
         before = looks(both, side)
         side.close()
     with ours:

@@ -110,12 +110,12 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side
             side.close()
 
 
-def told(side: Side, topic: str, batch: bytes) -> PartitionProduceResponse:
+def reported(side: Side, topic: str, batch: bytes) -> PartitionProduceResponse:
     """What the broker says to the batch."""
     answer: PartitionProduceResponse = (
         side.ask("batch", wire.produce(topic, batch, acks=1), 9).responses[0].partition_responses[0]
     )
-    side.told = {}
+    side.reported = {}
     return answer
 
 
@@ -139,7 +139,7 @@ def test_damaged_batches_are_refused_alike(sides: tuple[Side, Side], seed: int) 
     for number in range(BATCHES_PER_SEED):
         topic = chance.choice(list(TOPICS))
         batch = damaged(chance)
-        answers = [told(side, topic, batch) for side in sides]
+        answers = [reported(side, topic, batch) for side in sides]
         theirs, ours = (ErrorCode(answer.error_code) for answer in answers)
         named = [[error.batch_index for error in answer.record_errors] for answer in answers]
         where = (seed, number, topic, theirs.name, ours.name, named, batch.hex())

@@ -27,17 +27,17 @@ class Written:
     """A data directory nobody has open, and what its writer told about it."""
 
     directory: Path
-    told: dict[str, Any]
+    reported: dict[str, Any]
 
 
 def _filled_by_barnabas(directory: Path, *, kill: bool) -> Written:
     with Barnabas(directory, {"broker.id": "0"}) as barnabas:
         filling.create(barnabas.bootstrap, filling.TOPICS)
         filling.fill(barnabas.bootstrap)
-        told = filling.account(barnabas.bootstrap, NAMES)
+        reported = filling.account(barnabas.bootstrap, NAMES)
         if kill:
             barnabas.kill()
-    return Written(barnabas.log_dirs[0], told)
+    return Written(barnabas.log_dirs[0], reported)
 
 
 @pytest.fixture(scope="module")
@@ -52,9 +52,9 @@ def by_apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Writte
     with ApacheKafka(directory=tmp_path_factory.mktemp("by-apache"), heap="512M") as apache:
         filling.create(apache.bootstrap, filling.TOPICS)
         filling.fill(apache.bootstrap)
-        told = filling.account(apache.bootstrap, NAMES)
+        reported = filling.account(apache.bootstrap, NAMES)
         apache.stop()
-        yield Written(apache.log_dirs[0], told), apache
+        yield Written(apache.log_dirs[0], reported), apache
 
 
 def dump(files: list[Path], *options: str) -> str:
@@ -67,7 +67,7 @@ def dump(files: list[Path], *options: str) -> str:
 
 def test_apache_dumps_the_segments(by_barnabas: Written) -> None:
     """Every batch is valid and every record is the one that was served, also inside compression."""
-    told = by_barnabas.told["codecs-0"]["records"]
+    reported = by_barnabas.reported["codecs-0"]["records"]
     files = sorted((by_barnabas.directory / "codecs-0").glob("*.log"))
     printed = dump(files, "--deep-iteration", "--print-data-log")
     assert "isvalid: false" not in printed
@@ -75,7 +75,7 @@ def test_apache_dumps_the_segments(by_barnabas: Written) -> None:
         name.upper() for name in re.findall(r"compresscodec: (\w+)", printed)
     }
     found = re.findall(r"^\| offset: (\d+) .*? payload: (.*)$", printed, re.MULTILINE)
-    served = [(str(offset), value) for offset, _, _, value, _ in told]
+    served = [(str(offset), value) for offset, _, _, value, _ in reported]
     assert found == [(offset, value.decode()) for offset, value in served if value is not None]
 
 
@@ -117,11 +117,11 @@ def test_apache_serves_what_barnabas_wrote(end: str, by_barnabas: Written, tmp_p
     with ZooKeeper(directory=tmp_path / "zookeeper") as zookeeper:
         register(zookeeper, tmp_path / "kafka-logs")
         with ApacheKafka(directory=tmp_path, zookeeper=zookeeper.connect, heap="512M") as apache:
-            told = filling.account(apache.bootstrap, names)
-            assert told == {partition: written.told[partition] for partition in told}
+            reported = filling.account(apache.bootstrap, names)
+            assert reported == {partition: written.reported[partition] for partition in reported}
             filling.fill(apache.bootstrap)
             after = filling.account(apache.bootstrap, names)
-            assert _extends(after, told)
+            assert _extends(after, reported)
 
 
 def test_barnabas_serves_what_apache_wrote(
@@ -132,10 +132,10 @@ def test_barnabas_serves_what_apache_wrote(
     copy = tmp_path / "kafka-logs"
     shutil.copytree(written.directory, copy)
     with Barnabas(tmp_path, {"broker.id": "0"}) as barnabas:
-        assert filling.account(barnabas.bootstrap, NAMES) == written.told
+        assert filling.account(barnabas.bootstrap, NAMES) == written.reported
         filling.fill(barnabas.bootstrap)
         after = filling.account(barnabas.bootstrap, NAMES)
-        assert _extends(after, written.told)
+        assert _extends(after, written.reported)
     shutil.rmtree(written.directory)
     shutil.copytree(copy, written.directory)
     apache.start()
@@ -145,9 +145,9 @@ def test_barnabas_serves_what_apache_wrote(
 def _extends(after: dict[str, Any], before: dict[str, Any]) -> bool:
     """Whether only appends lie between two accounts (one topic lost its head again)."""
     return all(
-        after[name]["records"][: len(told["records"])] == told["records"]
-        and (len(after[name]["records"]) > len(told["records"]) or name.startswith("empty"))
-        for name, told in before.items()
+        after[name]["records"][: len(reported["records"])] == reported["records"]
+        and (len(after[name]["records"]) > len(reported["records"]) or name.startswith("empty"))
+        for name, reported in before.items()
         if name != "beheaded-0"
     )
 
@@ -168,9 +168,9 @@ def by_old_apache(tmp_path_factory: pytest.TempPathFactory) -> Written:
             settings = {"compression.type": codec}
             filling.send(apache.bootstrap, name, 400, settings, headers=False)
         # 2.8 refuses questions for times in its oldest format, newer brokers answer them.
-        told = filling.account(apache.bootstrap, topics, times=False)
+        reported = filling.account(apache.bootstrap, topics, times=False)
         apache.stop()
-        return Written(_kept(apache.log_dirs[0], directory), told)
+        return Written(_kept(apache.log_dirs[0], directory), reported)
 
 
 def _kept(log_directory: Path, directory: Path) -> Path:
@@ -184,8 +184,8 @@ def test_barnabas_serves_segments_of_the_old_formats(
     first = sorted((by_old_apache.directory / "v0-gzip-0").glob("*.log"))[0]
     assert first.read_bytes()[16] == 0, "the segment is not of magic 0"
     shutil.copytree(by_old_apache.directory, tmp_path / "kafka-logs")
-    names = sorted({name.rpartition("-")[0] for name in by_old_apache.told})
+    names = sorted({name.rpartition("-")[0] for name in by_old_apache.reported})
     with Barnabas(tmp_path, {"broker.id": "0"}) as barnabas:
-        told = filling.account(barnabas.bootstrap, names, times=False)
-        for name, expected in by_old_apache.told.items():
-            assert told[name] == expected, name
+        reported = filling.account(barnabas.bootstrap, names, times=False)
+        for name, expected in by_old_apache.reported.items():
+            assert reported[name] == expected, name

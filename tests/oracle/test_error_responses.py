@@ -45,8 +45,8 @@ def test_error_responses_are_apaches() -> None:
     for (api, version, request), printed in zip(cases, done.stdout.split(), strict=True):
         if printed == "later":
             continue
-        told = bytes.fromhex(printed.removeprefix("x"))
-        theirs = without_messages(codec.decode(api.response, told, version))
+        reported = bytes.fromhex(printed.removeprefix("x"))
+        theirs = without_messages(codec.decode(api.response, reported, version))
         made = codec.encode(error_response(api, request, version, error), version)
         ours = without_messages(codec.decode(api.response, made, version))
         if ours != theirs:

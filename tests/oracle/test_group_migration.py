@@ -74,7 +74,7 @@ class Scene:
     group: str
     topic: str
     id: UUID
-    told: list[tuple[str, Any]] = field(default_factory=list)
+    reported: list[tuple[str, Any]] = field(default_factory=list)
     member: str = ""
     generation: int = -1
     owned: list[int] = field(default_factory=list)
@@ -83,7 +83,7 @@ class Scene:
     def hear(self, label: str, request: Any, version: int) -> Any:
         """Ask, and keep the answer."""
         answer = self.side.ask(f"{self.group}: {label}", request, version)
-        self.told.append((label, self.side.told[f"{self.group}: {label}"]))
+        self.reported.append((label, self.side.reported[f"{self.group}: {label}"]))
         return answer
 
     # --- the classic member
@@ -125,9 +125,9 @@ class Scene:
         )
         answer = self.hear(label, request, 5)
         if answer.error_code == ErrorCode.NONE:
-            told = read_assignment(answer.assignment).assigned_partitions
-            self.owned = sorted(number for each in told for number in each.partitions)
-            self.told.append(("reads", self.owned))
+            reported = read_assignment(answer.assignment).assigned_partitions
+            self.owned = sorted(number for each in reported for number in each.partitions)
+            self.reported.append(("reads", self.owned))
 
     def beat(self, label: str) -> None:
         request = HeartbeatRequest(
@@ -172,9 +172,9 @@ class Scene:
         """What anybody is shown of the group."""
         self.hear(f"{label}, described", ConsumerGroupDescribeRequest(group_ids=[self.group]), 1)
         self.side.ask(f"{self.group}: {label}, listed", ListGroupsRequest(), 5)
-        listed = self.side.told[f"{self.group}: {label}, listed"]["groups"]
+        listed = self.side.reported[f"{self.group}: {label}, listed"]["groups"]
         found = [each for each in listed if each["group_id"] == self.group]
-        self.told.append((f"{label}, listed", found))
+        self.reported.append((f"{label}, listed", found))
 
 
 def up_and_down(scene: Scene) -> None:
@@ -282,7 +282,7 @@ def test_answers_and_records_are_the_same(
         finally:
             side.close()
         drawn = {repr(scene.id): "the topic", **scene.drawn}
-        told = [f"{label}: {named(answer, drawn)}" for label, answer in scene.told]
+        reported = [f"{label}: {named(answer, drawn)}" for label, answer in scene.reported]
         records = (decode(*entry) for entry in _records(side.bootstrap))
         written = [
             (kind, _without(line, drawn))
@@ -290,8 +290,8 @@ def test_answers_and_records_are_the_same(
         ]
         # Members stand in the order of Apache's hash maps.
         for _, lines in groupby(written, key=itemgetter(0)):
-            told += sorted(line for _, line in lines if line)
-        scenarios.append(told)
+            reported += sorted(line for _, line in lines if line)
+        scenarios.append(reported)
     parted = [line for line in ndiff(scenarios[0], scenarios[1]) if line[0] in "+-"]
     assert not parted, "\n".join(["", *parted])
 

@@ -73,22 +73,22 @@ def copies(wire: Wire) -> list[tuple[str, int, bool]]:
 def verdicts(broker: Broker) -> dict[str, object]:
     """One of each request, by what is special about it."""
     one, two = broker.log_dirs
-    told: dict[str, object] = {}
+    reported: dict[str, object] = {}
     with connect(broker) as wire:
         wire.create_topic(TP.topic, partitions=2)
         other = TP._replace(partition=1)
-        told["unknown directory"] = alter(wire, ("/nowhere", TP))
-        told["parent directory"] = alter(wire, (one.parent, TP))
-        told["trailing slash"] = alter(wire, (f"{one}/", TP))
-        told["unknown partition"] = alter(wire, (one, TP._replace(partition=9)))
-        told["unknown topic"] = alter(wire, (one, TopicPartition("unknown", 0)))
-        told["long name"] = alter(wire, (one, TopicPartition("x" * 240, 0)))
-        told["nothing"] = alter(wire)
-        told["several"] = alter(wire, (one, TP), ("/nowhere", other))
+        reported["unknown directory"] = alter(wire, ("/nowhere", TP))
+        reported["parent directory"] = alter(wire, (one.parent, TP))
+        reported["trailing slash"] = alter(wire, (f"{one}/", TP))
+        reported["unknown partition"] = alter(wire, (one, TP._replace(partition=9)))
+        reported["unknown topic"] = alter(wire, (one, TopicPartition("unknown", 0)))
+        reported["long name"] = alter(wire, (one, TopicPartition("x" * 240, 0)))
+        reported["nothing"] = alter(wire)
+        reported["several"] = alter(wire, (one, TP), ("/nowhere", other))
         for number, path in enumerate((one, two, one, two)):
-            told[f"move {number}"] = alter(wire, (path, TP))
+            reported[f"move {number}"] = alter(wire, (path, TP))
             await_move(wire, path.name)
-    return told
+    return reported
 
 
 def await_move(wire: Wire, name: str) -> None:

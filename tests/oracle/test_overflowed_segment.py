@@ -66,6 +66,6 @@ def test_both_split_it_alike(tmp_path: Path) -> None:
         "--files", ",".join(map(str, [*files, *indexes])),
     )  # fmt: skip
     assert printed.returncode == 0
-    told = printed.stdout + printed.stderr
+    reported = printed.stdout + printed.stderr
     for trouble in ("Mismatches", "isvalid: false", "out of order", "Exception"):
-        assert trouble not in told, told
+        assert trouble not in reported, reported

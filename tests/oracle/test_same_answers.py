@@ -169,7 +169,7 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side
 def _answers(side: Side, question: Callable[[Side], None]) -> dict[str, Any]:
     try:
         question(side)
-        return side.told
+        return side.reported
     finally:
         side.close()
 

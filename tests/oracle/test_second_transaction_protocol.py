@@ -22,7 +22,7 @@ from barnabas_kafka.records import batch
 from tests.clients.brokers import Barnabas
 from tests.clients.wire import Wire, fetch
 from tests.oracle.apache import ApacheKRaft
-from tests.oracle.questions_about_transactions import PASSING, SHORT_MS, Told
+from tests.oracle.questions_about_transactions import PASSING, SHORT_MS, TransactionalProducer
 from tests.oracle.sides import Side, differences
 
 pytestmark = pytest.mark.jvm
@@ -39,7 +39,7 @@ SETTINGS: Final = {
 NEW: Final = {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
-class Bumped(Told):
+class Bumped(TransactionalProducer):
     """A producer that speaks the second protocol."""
 
     def bump(self, label: str, committed: bool, *, older: int = 0, **changed: Any) -> Any:
@@ -213,17 +213,17 @@ def test_answers_and_records_are_the_same(
     sides: tuple[Side, Side], question: Callable[[Side], None]
 ) -> None:
     """What producers are told, and what `__transaction_state` remembers, byte for byte."""
-    told: list[dict[str, Any]] = []
+    reported: list[dict[str, Any]] = []
     written = []
     for side in sides:
         begin = len(_records(side.bootstrap))
         try:
             question(side)
-            told.append(side.told)
+            reported.append(side.reported)
         finally:
             side.close()
         written.append(_records(side.bootstrap)[begin:])
-    found = list(differences(told[0], told[1]))
+    found = list(differences(reported[0], reported[1]))
     assert not found, "\n".join(["", *found])
     assert written[0] == written[1]
 

@@ -126,10 +126,10 @@ def test_the_acls_are_those_of_an_apache_broker(
     zookeeper: Secured, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Authenticated by the same JAAS file, in the same property of the environment."""
-    told = f"-Djava.security.auth.login.config={files / 'right.jaas'}"
+    reported = f"-Djava.security.auth.login.config={files / 'right.jaas'}"
     settings = {"zookeeper.set.acl": "true", "broker.id": "1"}
     ours = {"zookeeper.connect": f"{zookeeper.connect}/ours"} | settings
-    with Barnabas(tmp_path / "ours", ours, {"KAFKA_OPTS": told}) as broker:
+    with Barnabas(tmp_path / "ours", ours, {"KAFKA_OPTS": reported}) as broker:
         use(broker.bootstrap)
         with (
             looking(zookeeper) as stranger,
@@ -138,7 +138,7 @@ def test_the_acls_are_those_of_an_apache_broker(
                 directory=tmp_path / "apache",
                 zookeeper=f"{zookeeper.connect}/apache",
                 overrides=settings,
-                jvm_flags=[told],
+                jvm_flags=[reported],
                 heap="512M",
             ) as apache,
         ):
@@ -167,7 +167,7 @@ def test_the_acls_are_those_of_an_apache_broker(
                 stranger.create("/ours/brokers/topics/theirs", b"")
         command = ("zk", "get", "/config/brokers/1", "-z", f"{zookeeper.connect}/ours")
         assert "its ACL is for others" in run_command(*command, fails=1).stderr
-        monkeypatch.setenv("KAFKA_OPTS", told)
+        monkeypatch.setenv("KAFKA_OPTS", reported)
         assert "log.cleaner.threads" in run_command(*command).stdout
 
 

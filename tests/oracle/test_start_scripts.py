@@ -135,10 +135,10 @@ def test_in_the_background(shell: Shell) -> None:
     started = shell.run("kafka-server-start.sh", "-daemon", "config/server.properties")
     assert started.returncode == 0, started.stderr
     shell.carries_a_record()
-    told = shell.run(
+    reported = shell.run(
         "kafka-topics.sh", "--list", "--zookeeper", f"localhost:{shell.zookeeper_port}"
     )
-    assert "greetings" in told.stdout.splitlines()
+    assert "greetings" in reported.stdout.splitlines()
     shell.stop_all()
     assert shell.run("kafka-server-stop.sh").stdout == "No kafka server to stop\n"
     assert shell.run("zookeeper-server-stop.sh").stdout == "No zookeeper server to stop\n"

@@ -355,17 +355,17 @@ def test_records_are_deleted_as_apaches_tool_does(place: Place, tmp_path: Path) 
     )
     case = Case(typed, (f"{TOOLS}.DeleteRecordsCommand", NEW), topic=2, records=6)
     file = tmp_path / "offset.json"
-    told = []
+    reported = []
     for whose in ("ours", "them"):
         topic = place.topic(case, whose)
         asked = [{"topic": topic, "partition": p, "offset": o} for p, o in ((0, 2), (1, 2000))]
         file.write_text(json.dumps({"partitions": asked, "version": 1}))
         words = place.arguments(typed.replace("offset.json", str(file)), topic)
         done = ours(words) if whose == "ours" else theirs(case.apache, words)
-        told.append((done.code, settled(re.sub("error: .*", "error", done.out), topic)))
+        reported.append((done.code, settled(re.sub("error: .*", "error", done.out), topic)))
     place.clear()
-    assert told[0] == told[1]
-    assert "partition: TOPIC-0 low_watermark: 2" in told[0][1]
+    assert reported[0] == reported[1]
+    assert "partition: TOPIC-0 low_watermark: 2" in reported[0][1]
 
 
 @pytest.mark.jvm

@@ -81,8 +81,8 @@ def _plain(result: Any) -> Any:
             result.dataLength, result.numChildren, result.mzxid > result.czxid,
         )  # fmt: skip
     if isinstance(result, list | tuple):
-        told = [_plain(each) for each in result]
-        return sorted(told) if all(isinstance(each, str) for each in told) else told
+        reported = [_plain(each) for each in result]
+        return sorted(reported) if all(isinstance(each, str) for each in reported) else reported
     if isinstance(result, Exception):
         return type(result).__name__
     return result

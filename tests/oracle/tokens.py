@@ -51,10 +51,12 @@ class Signer:
 
     def token(self, subject: str = "alice", *, header: Any = None, **claims: Any) -> str:
         """A token that is sound for an hour; claims that are None are left out."""
-        told = {**sound_claims(subject), **claims}
-        told = {name: value for name, value in told.items() if value is not None}
+        reported = {**sound_claims(subject), **claims}
+        reported = {name: value for name, value in reported.items() if value is not None}
         names = {"kid": self.key_id} if self.key_id is not None else {}
-        return jwt.encode(told, self.private, self.algorithm, headers={**names, **(header or {})})
+        return jwt.encode(
+            reported, self.private, self.algorithm, headers={**names, **(header or {})}
+        )
 
 
 def key_set(*signers: Signer) -> bytes:

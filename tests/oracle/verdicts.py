@@ -183,8 +183,8 @@ def _readable(bootstrap: str, answer: ProduceResponse) -> dict[str, Any]:
             if partition.error_code or base < 0:
                 continue
             with Wire(bootstrap) as wire:
-                told = wire.ask(fetch(topic.name, base), FetchResponse, 11)
-            data = told.responses[0].partitions[0].records
+                reported = wire.ask(fetch(topic.name, base), FetchResponse, 11)
+            data = reported.responses[0].partitions[0].records
             assert isinstance(data, (bytes, memoryview))
             header = batch.parse_header(data)
             append_time = bool(header.timestamp_type)
@@ -296,8 +296,8 @@ def _fault(asked: Asked) -> str:
     return ""
 
 
-def _values(told: Any) -> list[Any]:
-    return list(told.values()) if isinstance(told, dict) else [told]
+def _values(reported: Any) -> list[Any]:
+    return list(reported.values()) if isinstance(reported, dict) else [reported]
 
 
 def differing(sides: tuple[str, str], seeds: Sequence[int]) -> Iterator[tuple[Asked, Any, Any]]:

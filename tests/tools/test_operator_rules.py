@@ -52,7 +52,7 @@ def test_missed_rules(
 
 def test_failures_are_read_off_pytests_summary() -> None:
     """With parameters and reasons, which are left out; an error of a collection is no failure."""
-    told = (
+    reported = (
         "FAILED tests/a.py::test_b[1-x] - assert 1 == 2\nERROR tests/c.py\nFAILED tests/d.py::e\n"
     )
-    assert FAILED.findall(told) == ["tests/a.py::test_b", "tests/d.py::e"]
+    assert FAILED.findall(reported) == ["tests/a.py::test_b", "tests/d.py::e"]

@@ -24,8 +24,10 @@ def test_every_file_is_named_with_its_digest(tmp_path: Path) -> None:
     made = Release("1", "0" * 40, True, "0", missing=["chart: helm is not installed"])
     release.finish(made, tmp_path)
     check = ["sha256sum", "--check", "SHA256SUMS"]
-    told = subprocess.run(check, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-    assert told == "barnabas-1.tar.gz: OK\n"
+    reported = subprocess.run(
+        check, cwd=tmp_path, capture_output=True, text=True, check=True
+    ).stdout
+    assert reported == "barnabas-1.tar.gz: OK\n"
     stored = json.loads((tmp_path / "release.json").read_text())
     assert stored["files"]["barnabas-1.tar.gz"]["size"] == 7
     assert stored["missing"] == made.missing

@@ -21,10 +21,10 @@ from tests.waiting.machine import (
 
 def readings(*runnable: float) -> Callable[[], Reading]:
     """A machine with so many threads ready to run, second by second."""
-    told: Iterator[Reading] = (
+    reported: Iterator[Reading] = (
         Reading(at=float(at), runnable=threads) for at, threads in enumerate(runnable)
     )
-    return lambda: next(told)
+    return lambda: next(reported)
 
 
 @pytest.mark.parametrize(

@@ -63,8 +63,8 @@ class Raw:
     async def request(self, request: object) -> int:
         """Send one of kazoo's requests; returns the number of the error, 0 for none."""
         head = kazoo.int_int_struct.pack(1, request.type)  # type: ignore[attr-defined]
-        told = await self.ask(head + bytes(request.serialize()))  # type: ignore[attr-defined]
-        error: int = kazoo.reply_header_struct.unpack_from(told)[2]
+        response = await self.ask(head + bytes(request.serialize()))  # type: ignore[attr-defined]
+        error: int = kazoo.reply_header_struct.unpack_from(response)[2]
         return error
 
     async def until_closed(self) -> bytes:

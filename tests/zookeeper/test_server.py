@@ -149,7 +149,7 @@ def test_requests_of_a_client_are_answered_in_their_order(tmp_path: Path) -> Non
                 client.writer.write(len(frame).to_bytes(4, "big") + bytes(frame))
             for xid in range(1000):
                 length = int.from_bytes(await client.reader.readexactly(4), "big")
-                told = await client.reader.readexactly(length)
-                assert kazoo.reply_header_struct.unpack_from(told)[0] == xid
+                response = await client.reader.readexactly(length)
+                assert kazoo.reply_header_struct.unpack_from(response)[0] == xid
 
     asyncio.run(scenario())

@@ -61,14 +61,14 @@ class Play:
 
     def heard(self) -> list[tuple[Client, int, str]]:
         """Who was told of what, and clear the outbox."""
-        told = []
+        response = []
         for client, data in self.service.outbox:
             header = kazoo.reply_header_struct
             if header.unpack_from(data)[0] == wire.NOTIFICATION_XID:
                 kind, _ = kazoo.int_int_struct.unpack_from(data, header.size)
-                told.append((client, kind, kazoo.read_string(data, header.size + 8)[0]))
+                response.append((client, kind, kazoo.read_string(data, header.size + 8)[0]))
         self.service.outbox.clear()
-        return told
+        return response
 
 
 def create(path: str, data: bytes = b"", flags: int = 0, acl: Sequence[Any] = ()) -> Any:
@@ -107,8 +107,8 @@ def test_a_silent_session_expires() -> None:
         play.send(quiet, kazoo.Ping())
     with pytest.raises(HangUpError, match="0x64 has expired"):
         play.join(quiet.session)
-    told, _ = kazoo.Connect.deserialize(play.service.outbox[-1][1], 0)
-    assert (told.session_id, told.time_out) == (0, 0)
+    response, _ = kazoo.Connect.deserialize(play.service.outbox[-1][1], 0)
+    assert (response.session_id, response.time_out) == (0, 0)
 
 
 def test_a_wrong_password_does_not_get_a_session() -> None:

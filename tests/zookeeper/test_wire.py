@@ -45,8 +45,8 @@ def test_a_client_introduces_itself() -> None:
 
 def test_a_session_is_granted() -> None:
     """kazoo reads timeout, id and password."""
-    told, end = kazoo.Connect.deserialize(wire.connected(5, 4000, b"secret"), 0)
-    assert (told.session_id, told.time_out, told.passwd) == (5, 4000, b"secret")
+    decoded, end = kazoo.Connect.deserialize(wire.connected(5, 4000, b"secret"), 0)
+    assert (decoded.session_id, decoded.time_out, decoded.passwd) == (5, 4000, b"secret")
     assert end == len(wire.connected(5, 4000, b"secret"))
 
 

@@ -103,7 +103,7 @@ def test_yes_and_no_with_reasons() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "told"),
+    ("status", "body", "reported"),
     [
         (404, {}, "answers 404"),
         (200, b"hello", "is not the admin port"),
@@ -111,9 +111,9 @@ def test_yes_and_no_with_reasons() -> None:
         (200, [], "is not the admin port"),
     ],
 )
-def test_a_foreign_http_server_is_a_failure(status: int, body: object, told: str) -> None:
+def test_a_foreign_http_server_is_a_failure(status: int, body: object, reported: str) -> None:
     """A port of another program permits no restart."""
-    with answering(status, body) as url, pytest.raises(CommandError, match=told):
+    with answering(status, body) as url, pytest.raises(CommandError, match=reported):
         may_restart(url, ASKING)
 
 

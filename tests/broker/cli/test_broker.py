@@ -237,9 +237,11 @@ def test_the_default_data_directory_is_printed(tmp_path: Path) -> None:
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         wait_for("a ready file", ready.exists, within=START)
         process.terminate()
-        _, told = process.communicate(timeout=seconds(ANSWER))
+        _, reported = process.communicate(timeout=seconds(ANSWER))
     directory = tmp_path / "state" / "barnabas-broker" / "data"
-    assert told.splitlines()[0] == (f"Data directory: {directory} (--set log.dirs=DIR for another)")
+    assert reported.splitlines()[0] == (
+        f"Data directory: {directory} (--set log.dirs=DIR for another)"
+    )
     assert (directory / "meta.properties").exists()
 
 

@@ -59,9 +59,9 @@ def test_all_that_is_known(node: BrokerServer) -> None:
 
 def test_safe_to_restart(node: BrokerServer) -> None:
     """What no waiting makes better is told, and does not speak against it."""
-    told = brokers(node, "safe-to-restart", "0", admin(node))
-    assert told.stdout == "Broker 0 may be restarted.\n"
-    assert told.stderr.count("its only replica is here") == 3
+    advertised = brokers(node, "safe-to-restart", "0", admin(node))
+    assert advertised.stdout == "Broker 0 may be restarted.\n"
+    assert advertised.stderr.count("its only replica is here") == 3
     (row,) = brokers(node, "safe-to-restart", "0", admin(node), "--output", "json").json()
     assert row["broker"] == 0
     assert row["mayRestart"] is True
@@ -69,8 +69,16 @@ def test_safe_to_restart(node: BrokerServer) -> None:
 
 def test_caught_up(node: BrokerServer) -> None:
     """All brokers are asked where none is named."""
-    told = brokers(node, "caught-up", admin(node), "--wait", "1")
-    assert told.stdout.split() == ["broker", "percent", "replicas", "behind", "0", "100.0", "3"]
+    advertised = brokers(node, "caught-up", admin(node), "--wait", "1")
+    assert advertised.stdout.split() == [
+        "broker",
+        "percent",
+        "replicas",
+        "behind",
+        "0",
+        "100.0",
+        "3",
+    ]
 
 
 def test_a_local_cluster_shows_where_its_admin_ports_are(
@@ -114,9 +122,9 @@ def test_ports_with_tokens_and_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         refused = brokers(node, "caught-up", port, "-X", trust, fails=1)
         assert "give --admin-token-file" in refused.stderr
         token = ("--admin-token-file", str(tmp_path / "token"))
-        told = brokers(node, "safe-to-restart", "0", port, "-X", trust, *token)
-        assert told.stdout == "Broker 0 may be restarted.\n"
-        assert TOKEN not in told.stdout + told.stderr
+        advertised = brokers(node, "safe-to-restart", "0", port, "-X", trust, *token)
+        assert advertised.stdout == "Broker 0 may be restarted.\n"
+        assert TOKEN not in advertised.stdout + advertised.stderr
         monkeypatch.setenv("BARNABAS_ADMIN_TOKEN_FILE", token[1])
         (row,) = brokers(node, "describe", port, "-X", trust, "--output", "json").json()
         assert row["caught_up"] == 100.0

@@ -86,8 +86,8 @@ def test_properties_reach_the_client(run: Run, tmp_path: Path) -> None:
 def test_all_invalid_addresses_are_reported(kafka_broker: Broker) -> None:
     """At once and with exit code 2, although one of them would do."""
     wrong = f"{kafka_broker.bootstrap_servers},h:99999,h:x,:9092,h:0"
-    told = run_command("topics", "list", "-b", wrong, fails=2).stderr
-    assert told == (
+    reported = run_command("topics", "list", "-b", wrong, fails=2).stderr
+    assert reported == (
         "Error: 'h:99999': port 99999 is not between 1 and 65535; 'h:x' is not a host:port; "
         "':9092' is not a host:port; 'h:0': port 0 is not between 1 and 65535\n"
     )

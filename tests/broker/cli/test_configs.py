@@ -109,7 +109,7 @@ def test_a_missing_topic_is_an_error(run: Run) -> None:
 @pytest.mark.parametrize("command", [["describe"], ["alter", "--add", "log.cleaner.threads=2"]])
 def test_a_broker_that_is_not_there(run: Run, command: list[str]) -> None:
     """Is told at once: its settings are asked of itself, so nobody would answer."""
-    told = run("configs", *command, *BROKER, "77", fails=1).stderr
-    assert told == (
+    reported = run("configs", *command, *BROKER, "77", fails=1).stderr
+    assert reported == (
         f"Error: there is no broker 77, or it does not run; there are {broker_id(run)}\n"
     )

@@ -83,7 +83,7 @@ def test_a_member_without_partitions_has_nothing_to_read(
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "reported"),
     [
         (["--partition", "0"], "the group says who reads which partition"),
         (["--offset", "4"], "`barnabas groups reset-offsets` sets the others"),
@@ -91,13 +91,13 @@ def test_a_member_without_partitions_has_nothing_to_read(
     ],
 )
 def test_options_that_conflict_with_a_group_are_refused(
-    run: Run, args: list[str], told: str
+    run: Run, args: list[str], reported: str
 ) -> None:
     """Is refused beside it."""
-    assert told in run("consume", "t", "--group", "g", *args, fails=2).stderr
+    assert reported in run("consume", "t", "--group", "g", *args, fails=2).stderr
 
 
 def test_a_topic_that_is_not_there(run: Run) -> None:
     """Is told at once."""
-    told = run("consume", "nothing.here", "--group", "g", fails=1).stderr
-    assert told.startswith("Error: cannot read nothing.here: ")
+    reported = run("consume", "nothing.here", "--group", "g", fails=1).stderr
+    assert reported.startswith("Error: cannot read nothing.here: ")

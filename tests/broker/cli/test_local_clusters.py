@@ -56,8 +56,8 @@ def test_the_command_line_wins_over_the_environment(state: Path, kafka_broker: B
     arguments = ["topics", "list", "--local", "plain"]
     assert invoke(main, arguments, env={"BARNABAS_BOOTSTRAP": wrong}).exit_code == 0
     for other, value in (("--bootstrap-server", right), ("--command-config", file)):
-        told = run_command("topics", "list", "--local", "plain", other, value, fails=2).stderr
-        assert f"--local and {other} both say which brokers: give one of them" in told
+        reported = run_command("topics", "list", "--local", "plain", other, value, fails=2).stderr
+        assert f"--local and {other} both say which brokers: give one of them" in reported
     environment = {"BARNABAS_LOCAL": "plain", "BARNABAS_BOOTSTRAP": right}
     both = invoke(main, ["topics", "list"], env=environment)
     assert "BARNABAS_LOCAL and BARNABAS_BOOTSTRAP both say which brokers" in both.output
@@ -66,17 +66,19 @@ def test_the_command_line_wins_over_the_environment(state: Path, kafka_broker: B
 def test_a_missing_cluster_or_user_is_reported(state: Path) -> None:
     """With what there is, or what brings it."""
 
-    def told(name: str, *, fails: int = 2) -> str:
+    def reported(name: str, *, fails: int = 2) -> str:
         return run_command("topics", "list", "--local", name, fails=fails).stderr
 
-    assert "there is no local cluster 'other'; there is plain, vault" in told("other")
-    assert "there is no local cluster '..'; " in told("..")
-    assert "there is no user 'bob' of vault; it has billing" in told("vault/bob")
-    assert "there is no user 'bob' of plain; it has none" in told("plain/bob")
+    assert "there is no local cluster 'other'; there is plain, vault" in reported("other")
+    assert "there is no local cluster '..'; " in reported("..")
+    assert "there is no user 'bob' of vault; it has billing" in reported("vault/bob")
+    assert "there is no user 'bob' of plain; it has none" in reported("plain/bob")
     (state / "plain" / "client.properties").write_text("bootstrap.servers=127.0.0.1:1\n")
-    assert "`barnabas local status --name plain` shows what runs" in told("plain", fails=1)
+    assert "`barnabas local status --name plain` shows what runs" in reported("plain", fails=1)
     (state / "plain" / "client.properties").unlink()
-    assert "client.properties; `barnabas local up FILE` writes it" in told("plain")
+    assert "client.properties; `barnabas local up FILE` writes it" in reported("plain")
     for each in state.rglob("cluster.json"):
         each.unlink()
-    assert "there is no local cluster 'plain'; `barnabas local up FILE` starts one" in told("plain")
+    assert "there is no local cluster 'plain'; `barnabas local up FILE` starts one" in reported(
+        "plain"
+    )

@@ -146,16 +146,16 @@ def test_the_version_says_how_it_was_built(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize(
-    ("typed", "told"),
+    ("typed", "reported"),
     [
         ("toipcs", "No such command 'toipcs'. Did you mean 'topics'?"),
         ("brokr", "No such command 'brokr'. Did you mean one of 'broker', 'brokers'?"),
         ("xyzzy", "No such command 'xyzzy'."),
     ],
 )
-def test_a_command_that_is_mistyped(typed: str, told: str) -> None:
+def test_a_command_that_is_mistyped(typed: str, reported: str) -> None:
     """It names those that are spelt alike, which are not imported for it."""
-    assert told in run_command(typed, fails=2).stderr
+    assert reported in run_command(typed, fails=2).stderr
 
 
 @pytest.mark.parametrize(("typed", "command"), [("topic", "topics"), ("elect-leader", "elect-lea")])

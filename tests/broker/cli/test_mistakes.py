@@ -87,9 +87,9 @@ WRONG = (
 )
 
 
-@pytest.mark.parametrize(("code", "typed", "told"), MISTAKES)
+@pytest.mark.parametrize(("code", "typed", "reported"), MISTAKES)
 def test_a_mistake_is_reported_with_its_correction(
-    kafka_broker: Broker, kafka_topic: str, tmp_path: Path, code: int, typed: str, told: str
+    kafka_broker: Broker, kafka_topic: str, tmp_path: Path, code: int, typed: str, reported: str
 ) -> None:
     """What is wrong, and what would be right, in a line or two."""
     names = {"topic": kafka_topic, "broker": kafka_broker.bootstrap_servers}
@@ -103,6 +103,6 @@ def test_a_mistake_is_reported_with_its_correction(
         [BIN / program, *words], env=environment, capture_output=True, text=True,
         stdin=subprocess.DEVNULL, timeout=seconds(RUN), check=False,
     )  # fmt: skip
-    assert told.format(**names) in done.stderr
+    assert reported.format(**names) in done.stderr
     assert "Traceback" not in done.stderr
     assert done.returncode == code

@@ -56,8 +56,8 @@ def loaded_at_start(directory: Path) -> dict[str, Any]:
     settings = ["--set=listeners=PLAINTEXT://127.0.0.1:0", f"--set=log.dirs={directory / 'data'}"]
     ready = ["--ready-file", str(directory / "ready.json")]
     command = [sys.executable, "-c", textwrap.dedent(START), "broker", "start", *settings, *ready]
-    told = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
-    loaded: dict[str, Any] = json.loads(told.splitlines()[-1])
+    reported = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
+    loaded: dict[str, Any] = json.loads(reported.splitlines()[-1])
     return loaded
 
 

@@ -67,20 +67,20 @@ def test_a_written_document_is_read_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "reported"),
     [
         (b'{"topics": [', "line 1, column 13: it is no JSON"),
         (b"\xff\xfe{", "it is not text in UTF-8"),
         (b'{"topics": [{}]}', "topics[0].topic: a name is missing"),
     ],
 )
-def test_a_file_that_is_wrong(tmp_path: Path, data: bytes, told: str) -> None:
+def test_a_file_that_is_wrong(tmp_path: Path, data: bytes, reported: str) -> None:
     """File first, then place, then why."""
     path = tmp_path / "topics.json"
     path.write_bytes(data)
     with pytest.raises(InputError) as refused:
         read_json(path, read_topics)
-    assert refused.value.message.startswith(f"{path}: {told}")
+    assert refused.value.message.startswith(f"{path}: {reported}")
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

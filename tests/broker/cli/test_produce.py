@@ -156,8 +156,8 @@ def test_a_topic_that_no_broker_creates(kafka_broker_factory: Any) -> None:
     """What creates it, or the one that was meant."""
     broker = kafka_broker_factory({"auto.create.topics.enable": False})
     address = broker.bootstrap_servers
-    told = run_command("produce", "orders", bootstrap=address, stdin=b"a\n", fails=1).stderr
-    assert told.endswith("create it with `barnabas topics create orders`\n")
+    reported = run_command("produce", "orders", bootstrap=address, stdin=b"a\n", fails=1).stderr
+    assert reported.endswith("create it with `barnabas topics create orders`\n")
     broker.create_topic("orders")
-    told = run_command("produce", "ordres", bootstrap=address, stdin=b"a\n", fails=1).stderr
-    assert told.endswith("the broker does not create any; did you mean orders?\n")
+    reported = run_command("produce", "ordres", bootstrap=address, stdin=b"a\n", fails=1).stderr
+    assert reported.endswith("the broker does not create any; did you mean orders?\n")

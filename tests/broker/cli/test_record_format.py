@@ -72,5 +72,5 @@ def test_unknown_format_tokens_are_refused(pattern: str, wrong: str) -> None:
 
 def test_conflicting_output_options_are_refused(run: Run) -> None:
     """One of the two would have no effect."""
-    told = run("consume", "t", "--format", "%s", "--print", "key", "--output", "json", fails=2)
-    assert "leave out --print, --output" in told.stderr
+    reported = run("consume", "t", "--format", "%s", "--print", "key", "--output", "json", fails=2)
+    assert "leave out --print, --output" in reported.stderr

@@ -160,15 +160,15 @@ def test_a_wrong_password_and_none(orders: Broker) -> None:
     wrong = ("-X", "sasl.password=wrong-secret", "--timeout", str(ATTEMPT_S))
     config = ("--command-config", str(orders.command_config()))
     for command in (("acls", "list"), ("topics", "list")):
-        told = run_command(
+        reported = run_command(
             *command, *config, *wrong, bootstrap=orders.bootstrap_servers, fails=1
         ).stderr
-        assert "uthentication failed" in told
-        assert "wrong-secret" not in told
+        assert "uthentication failed" in reported
+        assert "wrong-secret" not in reported
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "reported"),
     [
         (("sasl.password=wrong-secret",), "uthentication failed"),
         (("ssl.ca.location={other}",), "certificate verify failed"),
@@ -176,7 +176,7 @@ def test_a_wrong_password_and_none(orders: Broker) -> None:
 )
 @pytest.mark.parametrize("words", ["topics list", "produce orders", "consume orders"])
 def test_authentication_failures_are_not_retried(
-    orders: Broker, tmp_path: Path, words: str, given: tuple[str, ...], told: str
+    orders: Broker, tmp_path: Path, words: str, given: tuple[str, ...], reported: str
 ) -> None:
     """Is told at once: nobody waits for a broker that has refused."""
     other = tmp_path / "other.pem"
@@ -189,7 +189,7 @@ def test_authentication_failures_are_not_retried(
         capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=seconds(RUN), check=False,
     )  # fmt: skip
     assert done.returncode == 1
-    assert told in done.stderr
+    assert reported in done.stderr
     assert "wrong-secret" not in done.stderr
 
 

@@ -38,8 +38,14 @@ def test_get_prints_data_and_stat(ensemble: str) -> None:
     said = run_command("zk", "get", "/cluster/id", "-z", ensemble).stdout
     assert said.startswith('{\n  "version": "1",\n  "id": "abc"\n}\n# version: 0\n')
     assert run_command("zk", "get", "/raw", "-z", ensemble).stdout.startswith("ff00\n")
-    told = run_command("zk", "get", "/controller_epoch", "--output", "json", "-z", ensemble).json()
-    assert (told["data"], told["stat"]["bytes"], told["stat"]["session"]) == (7, 1, None)
+    reported = run_command(
+        "zk", "get", "/controller_epoch", "--output", "json", "-z", ensemble
+    ).json()
+    assert (reported["data"], reported["stat"]["bytes"], reported["stat"]["session"]) == (
+        7,
+        1,
+        None,
+    )
 
 
 def test_a_missing_znode_is_named(ensemble: str) -> None:

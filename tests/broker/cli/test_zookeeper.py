@@ -20,10 +20,10 @@ def started(directory: Path, *args: str) -> Iterator[tuple[subprocess.Popen[str]
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, text=True, **streams) as process:  # type: ignore[call-overload]
         try:
-            told = process.stdout.readline().split()
-            assert told[:1] == ["zookeeper:"], process.stderr.read()
+            reported = process.stdout.readline().split()
+            assert reported[:1] == ["zookeeper:"], process.stderr.read()
             watch("ZooKeeper", process.pid)
-            yield process, told[1]
+            yield process, reported[1]
         finally:
             forget(process.pid)
             process.kill()

@@ -63,8 +63,10 @@ def test_invalid_settings_are_reported_before_connecting(
     file.write_text(line)
     with pytest.raises(InputError, match=reason):
         tool_credentials(file)
-    told = run_command("zk", "ls", "--zk-tls-config-file", str(file), "-z", "127.0.0.1:1", fails=2)
-    assert told.stderr.startswith("Error: ")
+    reported = run_command(
+        "zk", "ls", "--zk-tls-config-file", str(file), "-z", "127.0.0.1:1", fails=2
+    )
+    assert reported.stderr.startswith("Error: ")
 
 
 def test_a_protected_znode_is_shown_to_its_owner_only(tmp_path: Path) -> None:
@@ -75,6 +77,6 @@ def test_a_protected_znode_is_shown_to_its_owner_only(tmp_path: Path) -> None:
         kazoo.add_auth("digest", "kafka:secret")
         kazoo.create("/private", b"mine", acl=CREATOR_ALL_ACL)
         command = ("zk", "get", "/private", "-z", address)
-        told = run_command(*command, "--zk-tls-config-file", str(file)).stdout
-        assert told.startswith("mine\n")
+        reported = run_command(*command, "--zk-tls-config-file", str(file)).stdout
+        assert reported.startswith("mine\n")
         assert "its ACL is for others" in run_command(*command, fails=1).stderr

@@ -41,9 +41,9 @@ def held(replicas: tuple[int, ...], isr: tuple[int, ...], needed: int = 1) -> He
 def test_restart(partition: Held, at_risk: str, unavoidable: str) -> None:
     """Waiting helps where a replica is to come back; where there is none to spare it does not."""
     found = restart_of(ME, [partition])
-    for told, wanted in ((found.at_risk, at_risk), (found.unavoidable, unavoidable)):
-        assert [concern.tp for concern in told] == ([TP] if wanted else [])
-        assert all(concern.reason.startswith(wanted) for concern in told)
+    for reported, wanted in ((found.at_risk, at_risk), (found.unavoidable, unavoidable)):
+        assert [concern.tp for concern in reported] == ([TP] if wanted else [])
+        assert all(concern.reason.startswith(wanted) for concern in reported)
     assert found.safe is (at_risk == "")
 
 

@@ -133,9 +133,9 @@ class SharedStore:
 
     def take_heard(self) -> bool:
         """Whether it was told of anything since the last time."""
-        told = bool(self.heard)
+        reported = bool(self.heard)
         self.heard.clear()
-        return told
+        return reported
 
     def subscribe(self, subscriber: Subscriber) -> None:
         """The cluster looks at `heard` instead."""
@@ -196,7 +196,7 @@ class Cluster:
         self.counted_out: set[tuple[int, TopicPartition]] = set()
         #: how far replicas say that their logs go; others do not answer
         self.ends: dict[tuple[int, TopicPartition], LogEnd] = {}
-        self._told: dict[tuple[int, int, int], TargetState] = {}
+        self._reported: dict[tuple[int, int, int], TargetState] = {}
         for broker in range(1, brokers + 1):
             self.start(broker)
 
@@ -250,18 +250,18 @@ class Cluster:
         news = False
         for broker, registration in view.image.brokers.items():
             key = (own, sender.controller_epoch, broker)
-            told = self._told.get(key)
-            if told is not None and told == view:
+            reported = self._reported.get(key)
+            if reported is not None and reported == view:
                 continue
             if broker == own:
-                self._told[key] = view
+                self._reported[key] = view
                 answered = own_answers(own, view, Disks(own, self.counted_out))
                 controller.storage_answered(own, answered, now_ms=NOW_MS)
                 news = True
                 continue
-            self._told[key] = view
+            self._reported[key] = view
             if broker in self.controllers:
-                given = orders(registration, told, view, sender)
+                given = orders(registration, reported, view, sender)
                 self.obey(broker, given)
                 if given.leader_and_isr is not None:
                     answer = self._answer(broker, given.leader_and_isr)

@@ -175,13 +175,13 @@ def test_a_failed_unclean_report_is_repeated_at_the_next_full_read(cluster: Clus
     path = BrokerZnode(2).path
     cluster.kill(2)
     cluster.start(2, unclean=True)
-    told = cluster.stores[1].get(path)[0]
+    reported = cluster.stores[1].get(path)[0]
     cluster.controllers[2].trust(now_ms=NOW_MS)
     said = cluster.stores[1].get(path)[0]
-    assert told is not None
+    assert reported is not None
     assert said is not None
-    assert (b"unclean" in told, b"unclean" in said) == (True, False)
-    cluster.ensemble.commit([SetData(path, told)])
+    assert (b"unclean" in reported, b"unclean" in said) == (True, False)
+    cluster.ensemble.commit([SetData(path, reported)])
     cluster.settle()
     assert cluster.stores[1].get(path)[0] == said
     cluster.ensemble.commit([Delete(path)])

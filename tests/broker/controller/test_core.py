@@ -351,8 +351,8 @@ def test_every_event_has_its_transition_and_its_play() -> None:
     """Of what can happen nothing is without a row, and no row without a transcript."""
     results = {events.Performed, events.Failed}
     assert set(TRANSITIONS) == set(EVENTS) - results
-    told = "".join(each.read_text("utf-8") for each in TRANSCRIPTS.glob("*.txt"))
-    silent = {kind.__name__ for kind in TRANSITIONS if kind.__name__ not in told}
+    reported = "".join(each.read_text("utf-8") for each in TRANSCRIPTS.glob("*.txt"))
+    silent = {kind.__name__ for kind in TRANSITIONS if kind.__name__ not in reported}
     # It does nothing unless znodes could not be removed, which the deletion itself shows.
     assert silent == {"TopicDeletionRetried"}
 

@@ -109,7 +109,7 @@ def test_an_unreadable_znode_does_not_fail_the_others(store: EmbeddedStore, path
         ],
         now_ms=1,
     )
-    told: list[str] = []
-    found = load_topics(store, ["t", "u"], on_malformed=lambda error: told.append(str(error)))
+    reported: list[str] = []
+    found = load_topics(store, ["t", "u"], on_malformed=lambda error: reported.append(str(error)))
     assert list(found) == ["u"]
-    assert [path in line for line in told] == [True]
+    assert [path in line for line in reported] == [True]

@@ -58,10 +58,10 @@ def test_a_password_is_stored_encrypted(tmp_path: Path) -> None:
 def test_without_a_secret_none_is_taken(tmp_path: Path, validate_only: bool) -> None:
     """Kafka refuses it too; the password is not in the answer."""
     embedded = Embedded(tmp_path, {})
-    told = alter(embedded, ConfigChange(NAME, "pencil"), validate_only=validate_only)
-    assert told.error == ErrorCode.INVALID_REQUEST
-    assert SECRET in (told.message or "")
-    assert "pencil" not in (told.message or "")
+    reported = alter(embedded, ConfigChange(NAME, "pencil"), validate_only=validate_only)
+    assert reported.error == ErrorCode.INVALID_REQUEST
+    assert SECRET in (reported.message or "")
+    assert "pencil" not in (reported.message or "")
     assert stored(embedded) == {}
     assert alter(embedded, ConfigChange("log.cleaner.threads", "2")).granted
 

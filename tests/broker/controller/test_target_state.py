@@ -39,19 +39,19 @@ def changed(state: PartitionState, number: int = 0) -> TargetState:
 
 def test_a_new_broker_is_sent_everything() -> None:
     """All partitions and brokers, and what it holds; nothing it has is new to it."""
-    told = to(3, None, VIEW)
-    assert told.stop_replica is None
-    assert told.leader_and_isr is not None
-    assert told.leader_and_isr.broker_epoch == 103
-    (topic,) = told.leader_and_isr.topic_states
+    received = to(3, None, VIEW)
+    assert received.stop_replica is None
+    assert received.leader_and_isr is not None
+    assert received.leader_and_isr.broker_epoch == 103
+    (topic,) = received.leader_and_isr.topic_states
     (partition,) = topic.partition_states
     assert (topic.topic_name, topic.topic_id) == ("t", UUID(int=5))
     assert (partition.leader, partition.leader_epoch, partition.isr) == (2, 4, [2, 3])
     assert not partition.is_new
-    assert [each.port for each in told.leader_and_isr.live_leaders] == [9092]
-    assert told.update_metadata is not None
-    assert [len(each.partition_states) for each in told.update_metadata.topic_states] == [2]
-    assert [each.rack for each in told.update_metadata.live_brokers] == ["r1", "r2", "r3"]
+    assert [each.port for each in received.leader_and_isr.live_leaders] == [9092]
+    assert received.update_metadata is not None
+    assert [len(each.partition_states) for each in received.update_metadata.topic_states] == [2]
+    assert [each.rack for each in received.update_metadata.live_brokers] == ["r1", "r2", "r3"]
 
 
 def test_an_unchanged_state_is_not_sent_again() -> None:
@@ -64,43 +64,43 @@ def test_a_restarted_broker_is_sent_everything_again() -> None:
     """A broker that was restarted has forgotten what it was told."""
     again = replace(BROKERS[2], epoch=200)
     new = TargetState(VIEW.image.with_changes(brokers=BROKERS | {2: again}))
-    told = orders(again, VIEW, new, SENDER)
-    assert told.leader_and_isr is not None
-    assert told.leader_and_isr.broker_epoch == 200
+    received = orders(again, VIEW, new, SENDER)
+    assert received.leader_and_isr is not None
+    assert received.leader_and_isr.broker_epoch == 200
     assert to(3, VIEW, new).leader_and_isr is None
 
 
 def test_a_new_topic_is_new_to_its_replicas_only() -> None:
     """A replica may make an empty log for it; all others learn where it is."""
-    told = to(2, TargetState(EMPTY), VIEW)
-    assert told.leader_and_isr is not None
-    assert told.leader_and_isr.topic_states[0].partition_states[0].is_new
-    told = to(1, TargetState(EMPTY), changed(STATE))
-    assert told.leader_and_isr is not None
+    received = to(2, TargetState(EMPTY), VIEW)
+    assert received.leader_and_isr is not None
+    assert received.leader_and_isr.topic_states[0].partition_states[0].is_new
+    received = to(1, TargetState(EMPTY), changed(STATE))
+    assert received.leader_and_isr is not None
     assert [
-        each.partition_index for each in told.leader_and_isr.topic_states[0].partition_states
+        each.partition_index for each in received.leader_and_isr.topic_states[0].partition_states
     ] == [1]
-    assert told.update_metadata is not None
+    assert received.update_metadata is not None
 
 
 def test_a_change_of_in_sync_replicas_is_metadata_only() -> None:
     """Its leader asked for it, and followers need not know."""
     new = changed(replace(STATE, isr=(2,), partition_epoch=1))
     for broker in (1, 2, 3):
-        told = to(broker, VIEW, new)
-        assert told.leader_and_isr is None
-        assert told.stop_replica is None
-        assert told.update_metadata is not None
-        (topic,) = told.update_metadata.topic_states
+        received = to(broker, VIEW, new)
+        assert received.leader_and_isr is None
+        assert received.stop_replica is None
+        assert received.update_metadata is not None
+        (topic,) = received.update_metadata.topic_states
         assert [(each.isr, each.zk_version) for each in topic.partition_states] == [([2], 1)]
 
 
 def test_a_new_leader_is_sent_to_the_replicas_and_in_metadata() -> None:
     """Replicas become leader or follower in the new epoch."""
     new = changed(replace(STATE, leader=3, leader_epoch=5))
-    told = to(3, VIEW, new)
-    assert told.leader_and_isr is not None
-    partition = told.leader_and_isr.topic_states[0].partition_states[0]
+    received = to(3, VIEW, new)
+    assert received.leader_and_isr is not None
+    partition = received.leader_and_isr.topic_states[0].partition_states[0]
     assert (partition.leader, partition.leader_epoch, partition.is_new) == (3, 5, False)
     assert to(1, VIEW, new).leader_and_isr is None
     assert to(1, VIEW, new).update_metadata is not None
@@ -126,13 +126,13 @@ def test_a_deleted_topic_is_forgotten_by_all_and_deleted_by_its_replicas() -> No
     """Also by a broker that was away meanwhile, of which nobody knows what it has."""
     new = TargetState(VIEW.image.with_changes(remove=frozenset({"t"})), {"t": TOPIC})
     for old in (VIEW, None):
-        told = to(1, old, new)
-        assert told.leader_and_isr is None
-        assert told.update_metadata is not None
-        (topic,) = told.update_metadata.topic_states
+        received = to(1, old, new)
+        assert received.leader_and_isr is None
+        assert received.update_metadata is not None
+        (topic,) = received.update_metadata.topic_states
         assert {each.leader for each in topic.partition_states} == {-2}
-        assert told.stop_replica is not None
-        (stopped,) = told.stop_replica.topic_states
+        assert received.stop_replica is not None
+        (stopped,) = received.stop_replica.topic_states
         assert [
             (each.partition_index, each.leader_epoch, each.delete_partition)
             for each in stopped.partition_states
@@ -142,9 +142,9 @@ def test_a_deleted_topic_is_forgotten_by_all_and_deleted_by_its_replicas() -> No
 
 def test_a_broker_that_stops_no_longer_follows() -> None:
     """Its followers are stopped, not deleted; what it leads moves by elections."""
-    told = to(3, VIEW, replace(VIEW, stopping=frozenset({3})))
-    assert told.stop_replica is not None
-    (stop,) = told.stop_replica.topic_states[0].partition_states
+    received = to(3, VIEW, replace(VIEW, stopping=frozenset({3})))
+    assert received.stop_replica is not None
+    (stop,) = received.stop_replica.topic_states[0].partition_states
     assert (stop.partition_index, stop.delete_partition) == (0, False)
     assert to(2, VIEW, replace(VIEW, stopping=frozenset({3}))) == Orders()
 
@@ -152,10 +152,10 @@ def test_a_broker_that_stops_no_longer_follows() -> None:
 def test_changed_live_brokers_are_sent_to_all() -> None:
     """Without any partition having changed."""
     gone = {number: each for number, each in BROKERS.items() if number != 3}
-    told = to(1, VIEW, TargetState(VIEW.image.with_changes(brokers=gone)))
-    assert told.update_metadata is not None
-    assert [each.id for each in told.update_metadata.live_brokers] == [1, 2]
-    assert told.update_metadata.topic_states == []
+    received = to(1, VIEW, TargetState(VIEW.image.with_changes(brokers=gone)))
+    assert received.update_metadata is not None
+    assert [each.id for each in received.update_metadata.live_brokers] == [1, 2]
+    assert received.update_metadata.topic_states == []
 
 
 def test_partitions_without_a_first_leader_are_not_sent() -> None:
@@ -174,10 +174,10 @@ def test_partitions_without_a_first_leader_are_not_sent() -> None:
 def test_a_queried_broker_is_sent_all_its_replicas() -> None:
     """In LeaderAndIsr, for the answers; nobody else is told, and nothing again."""
     asked = replace(VIEW, asked={2: 1})
-    told = to(2, VIEW, asked)
-    assert told.leader_and_isr is not None
-    (topic,) = told.leader_and_isr.topic_states
+    received = to(2, VIEW, asked)
+    assert received.leader_and_isr is not None
+    (topic,) = received.leader_and_isr.topic_states
     assert [(each.partition_index, each.is_new) for each in topic.partition_states] == [(0, False)]
-    assert (told.update_metadata, told.stop_replica) == (None, None)
+    assert (received.update_metadata, received.stop_replica) == (None, None)
     assert to(3, VIEW, asked) == Orders()
     assert to(2, asked, asked) == Orders()

@@ -227,15 +227,15 @@ ONE, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
 
 def test_the_last_recovered_log_is_reported_once() -> None:
     """What was never doubted changes nothing."""
-    doubts, told = TruncatedLogs(), []
+    doubts, reported = TruncatedLogs(), []
     doubts.partitions |= {ONE, OTHER}
-    doubts.ended = lambda: told.append(set(doubts.partitions))
+    doubts.ended = lambda: reported.append(set(doubts.partitions))
     doubts.trust(ONE)
     doubts.trust(ONE)
-    assert (doubts.partitions, told) == ({OTHER}, [])
+    assert (doubts.partitions, reported) == ({OTHER}, [])
     doubts.trust(OTHER)
     doubts.trust(OTHER)
-    assert told == [set()]
+    assert reported == [set()]
 
 
 def test_truncated_logs_without_a_listener() -> None:

@@ -41,12 +41,12 @@ def test_one_large_log_says_how_far_it_is(caplog: pytest.LogCaptureFixture) -> N
     assert caplog.messages == [
         "Recovering 0/69 logs in /data; 0/2 unflushed segments, 3/8 MiB scanned; about 10 s left"
     ]
-    told = progress.as_json()
-    assert told["currentDirectory"] == "/data"
-    assert (told["logs"], told["remainingLogsToRecover"]) == (69, 68)
-    assert (told["segments"], told["remainingSegmentsToRecover"]) == (2, 1)
-    assert told["remainingBytesToRecover"] == 4 * SCAN_STEP_BYTES
-    assert told["estimatedRemainingSeconds"] == 8.0
+    reported = progress.as_json()
+    assert reported["currentDirectory"] == "/data"
+    assert (reported["logs"], reported["remainingLogsToRecover"]) == (69, 68)
+    assert (reported["segments"], reported["remainingSegmentsToRecover"]) == (2, 1)
+    assert reported["remainingBytesToRecover"] == 4 * SCAN_STEP_BYTES
+    assert reported["estimatedRemainingSeconds"] == 8.0
 
 
 def test_more_than_was_foreseen(caplog: pytest.LogCaptureFixture) -> None:
@@ -54,9 +54,9 @@ def test_more_than_was_foreseen(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     directory = RecoveryProgress(Clock()).begin(DATA, clean=True, logs=1, work=RecoveryWork())
     directory.scanned(100, segments=1)
-    told = directory.as_json()
-    assert (told["bytes"], told["remainingBytesToRecover"]) == (100, 0)
-    assert (told["segments"], told["remainingSegmentsToRecover"]) == (1, 0)
+    reported = directory.as_json()
+    assert (reported["bytes"], reported["remainingBytesToRecover"]) == (100, 0)
+    assert (reported["segments"], reported["remainingSegmentsToRecover"]) == (1, 0)
     assert caplog.messages == [
         "Skipping recovery of 1 logs from /data since clean shutdown file was found"
     ]

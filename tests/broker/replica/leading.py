@@ -213,7 +213,7 @@ class Copy:
     start: int = 0
     epoch: int = 0
     paused: bool = False
-    told: tuple[int, int] | None = None
+    reported: tuple[int, int] | None = None
     error: ErrorCode = ErrorCode.NONE
 
 
@@ -278,7 +278,7 @@ class Follower:
             copy.error = answer.fetched.error
             if copy.error is ErrorCode.NONE:
                 copy.end += len(answer.batches) // len(BATCH)
-                copy.told = answer.fetched.high_watermark, answer.fetched.log_start
+                copy.reported = answer.fetched.high_watermark, answer.fetched.log_start
                 copy.start = max(copy.start, min(answer.fetched.log_start, copy.end))
         return len(answers)
 

@@ -232,7 +232,7 @@ class Partition:
                 self._cut(replica, asked)
             elif isinstance(asked, AskEpochEnd):
                 answer = epoch_checks.epoch_end(leader.log, asked.epoch)
-                self.tell(f"{broker} asks for epoch {asked.epoch}: {told(answer)}")
+                self.tell(f"{broker} asks for epoch {asked.epoch}: {reported(answer)}")
                 step = follower.on_epoch_end(replica.following, replica.log, asked, answer)
                 assert isinstance(step.effect, Truncate)
                 self._cut(replica, step.effect)
@@ -255,6 +255,6 @@ class Partition:
             self.tell(f"{replica.broker} cuts {end - cut.offset or 'nothing'}, at {cut.offset}")
 
 
-def told(answer: EpochEnd) -> str:
+def reported(answer: EpochEnd) -> str:
     """An answer in words."""
     return f"{answer.epoch} ends at {answer.offset}"

@@ -33,7 +33,7 @@ class Write:
     """A write to some shelves, and what it was told of each."""
 
     def __init__(self, *wanted: tuple[Shelf, int], timeout_ms: int = 60_000) -> None:
-        self.told: list[tuple[int, ErrorCode]] = []
+        self.completed: list[tuple[int, ErrorCode]] = []
         self.waits = DelayedProduce(
             asyncio.get_running_loop(),
             [
@@ -46,7 +46,7 @@ class Write:
         )
 
     def _hear(self, number: int, code: ErrorCode) -> None:
-        self.told.append((number, code))
+        self.completed.append((number, code))
 
 
 def test_it_waits_for_every_partition() -> None:
@@ -56,13 +56,13 @@ def test_it_waits_for_every_partition() -> None:
         first, second = Shelf(), Shelf()
         write = Write((first, 3), (second, 5))
         first.see(counts=2)
-        assert write.told == []
+        assert write.completed == []
         first.see(counts=3)
-        assert (write.told, first.produce_waiters) == ([(0, ErrorCode.NONE)], set())
+        assert (write.completed, first.produce_waiters) == ([(0, ErrorCode.NONE)], set())
         assert not write.waits.future.done()
         second.see(counts=9)
         assert await write.waits.future == "response"
-        assert write.told == [(0, ErrorCode.NONE), (1, ErrorCode.NONE)]
+        assert write.completed == [(0, ErrorCode.NONE), (1, ErrorCode.NONE)]
         assert second.produce_waiters == set()
 
     asyncio.run(scenario())
@@ -76,7 +76,7 @@ def test_partitions_decided_before_the_wait_are_reported_at_its_start() -> None:
         first.see(counts=3)
         failed.see(fault=ErrorCode.NOT_LEADER_OR_FOLLOWER)
         write = Write((first, 3), (second, 5), (failed, 1))
-        assert write.told == [(0, ErrorCode.NONE), (2, ErrorCode.NOT_LEADER_OR_FOLLOWER)]
+        assert write.completed == [(0, ErrorCode.NONE), (2, ErrorCode.NOT_LEADER_OR_FOLLOWER)]
         assert (first.produce_waiters, failed.produce_waiters) == (set(), set())
         second.see(counts=5)
         assert await write.waits.future == "response"
@@ -95,7 +95,7 @@ def test_time_is_up() -> None:
         write = Write((first, 1), (second, 1), timeout_ms=1)
         first.see(counts=1)
         assert await write.waits.future == "response"
-        assert write.told == [(0, ErrorCode.NONE), (1, ErrorCode.REQUEST_TIMED_OUT)]
+        assert write.completed == [(0, ErrorCode.NONE), (1, ErrorCode.REQUEST_TIMED_OUT)]
         assert second.produce_waiters == set()
 
     asyncio.run(scenario())
@@ -110,7 +110,7 @@ def test_an_error_affects_its_partition_only() -> None:
         first.see(fault=ErrorCode.KAFKA_STORAGE_ERROR)
         second.see(counts=1)
         assert await write.waits.future == "response"
-        assert write.told == [(0, ErrorCode.KAFKA_STORAGE_ERROR), (1, ErrorCode.NONE)]
+        assert write.completed == [(0, ErrorCode.KAFKA_STORAGE_ERROR), (1, ErrorCode.NONE)]
 
     asyncio.run(scenario())
 
@@ -140,6 +140,6 @@ def test_a_client_that_has_gone_leaves_nothing() -> None:
         await asyncio.sleep(0)
         assert shelf.produce_waiters == set()
         write.waits.look()
-        assert write.told == []
+        assert write.completed == []
 
     asyncio.run(scenario())

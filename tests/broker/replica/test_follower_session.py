@@ -141,7 +141,7 @@ class World:
         follower.restart()
         for copy in follower.copies.values():
             copy.end = max(copy.start, copy.end - first % 3)
-            copy.told = None
+            copy.reported = None
 
     def _truncate(self, index: int, follower: Follower, first: int, _second: int) -> None:
         """A follower cuts its log, and goes on."""
@@ -208,8 +208,8 @@ def test_a_session_knows_what_a_look_at_every_partition_shows(
         for number, event in enumerate(events):
             for world in worlds:
                 world.happens(*event)
-            told = [{it.id: it.copies for it in world.followers.values()} for world in worlds]
-            assert told[0] == told[1], (number, event)
+            received = [{it.id: it.copies for it in world.followers.values()} for world in worlds]
+            assert received[0] == received[1], (number, event)
             assert few.seen() == every.seen(), (number, event)
             assert [change for _, change in few.asked] == [change for _, change in every.asked]
             for session in few.sessions.sessions.values():
@@ -249,7 +249,7 @@ def test_a_fetch_looks_at_what_has_changed_only(monkeypatch: pytest.MonkeyPatch)
         looked.clear()
         for each in (follower, other):
             assert (each.fetch(), each.named) == (1, 0)
-            assert each.copies[tp_of(500)].told == (1, 0)
+            assert each.copies[tp_of(500)].reported == (1, 0)
         assert looked == [tp_of(500)] * 2
         assert not any(
             session.active
@@ -270,7 +270,7 @@ def test_unreported_log_start_changes_are_found_by_a_periodic_scan() -> None:
         for _ in range(60):
             leader.now_ms += 100
             followers[0].fetch()
-        assert followers[0].copies[tp_of(0)].told == (3, 2)
+        assert followers[0].copies[tp_of(0)].reported == (3, 2)
         assert leader.partition(0).in_sync.followers[2].log_start_offset == 2
 
 
@@ -461,9 +461,9 @@ def test_a_fetch_waits_for_partitions_that_rest(what: str) -> None:
             else:
                 leader.session().close()
             response = finished(waiting.result())
-            told = [data for topic in response.responses for data in topic.partitions]
+            received = [data for topic in response.responses for data in topic.partitions]
             expected = {"append": [(1, 0)], "elect": [(0, 74)], "close": []}[what]
-            assert [(data.partition_index, data.error_code) for data in told] == expected
+            assert [(data.partition_index, data.error_code) for data in received] == expected
             assert not leader.session().fetch_waiters
 
     asyncio.run(wait())

@@ -104,8 +104,8 @@ def test_no_answer_before_the_disk_has_it(
         assert ends(reader) == 0
         assert reader.fetch("t").high_watermark == 0
         syncs.let_go()
-        told = answer(wire)
-        assert (told.error_code, told.base_offset) == (0, 0)
+        reported = answer(wire)
+        assert (reported.error_code, reported.base_offset) == (0, 0)
         assert ends(reader) == 1
         assert reader.fetch("t").records
 
@@ -210,8 +210,8 @@ def test_a_producer_does_not_wait_for_ever(node: BrokerServer, wire: Wire, syncs
     wire.send(produce_request("t", batch), 9)
     syncs.wait_for_one()
     syncs.let_go()
-    told = answer(wire)
-    assert (told.error_code, told.base_offset) == (0, 0)
+    reported = answer(wire)
+    assert (reported.error_code, reported.base_offset) == (0, 0)
     assert ends(wire) == 1
 
 

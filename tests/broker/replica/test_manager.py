@@ -323,9 +323,9 @@ class Written:
     """A producer that waits for the record it wrote (see `DelayedProduce`)."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, partition: Partition) -> None:
-        self.told: list[ErrorCode] = []
+        self.reported: list[ErrorCode] = []
         end = partition.log.log_end_offset
-        waits = Uncounted(partition, end, partition.leader_epoch, self.told.append)
+        waits = Uncounted(partition, end, partition.leader_epoch, self.reported.append)
         self._waiting = DelayedProduce(loop, [waits], acks=-1, timeout_ms=10**9, response=None)
 
 
@@ -348,11 +348,11 @@ def test_one_that_goes_silent_holds_the_mark_no_longer_than_the_lag_allows(
     producer = Written(loop, partition)
     bench.monotonic_ms += LAG_MS
     check(bench.manager)
-    assert (partition.log.high_watermark, producer.told) == (0, [])
+    assert (partition.log.high_watermark, producer.reported) == (0, [])
     bench.monotonic_ms += 1
     partition.follower_fetched(2, offset=1, log_start=0, leader_end=1, broker_epoch=-1)
     check(bench.manager)
-    assert (partition.log.high_watermark, producer.told) == (1, [ErrorCode.NONE])
+    assert (partition.log.high_watermark, producer.reported) == (1, [ErrorCode.NONE])
 
 
 def test_a_held_mark_is_looked_at_for_as_long_as_it_is_held(bench: Bench) -> None:
@@ -399,7 +399,7 @@ def test_a_smaller_minimum_moves_the_mark(bench: Bench, loop: asyncio.AbstractEv
     bench.monotonic_ms += LAG_MS + 1
     producer = Written(loop, partition)
     bench.see(image(shared(1), min_insync_replicas="1"))
-    assert (partition.log.high_watermark, producer.told) == (1, [ErrorCode.NONE])
+    assert (partition.log.high_watermark, producer.reported) == (1, [ErrorCode.NONE])
 
 
 def test_a_replica_that_leaves_the_assignment_is_not_waited_for(
@@ -422,9 +422,9 @@ def test_a_replica_that_leaves_the_assignment_is_not_waited_for(
         timeout_ms=10**9,
         response=None,
     )
-    assert (producer.told, deleted) == ([], [])
+    assert (producer.reported, deleted) == ([], [])
     bench.see(replace(bench.image, topics=image(replace(led_by(1), partition_epoch=1)).topics))
-    assert (producer.told, deleted) == ([ErrorCode.NONE], [ErrorCode.NONE])
+    assert (producer.reported, deleted) == ([ErrorCode.NONE], [ErrorCode.NONE])
     assert deletion.future.done()
 
 

@@ -85,8 +85,10 @@ def test_an_authorization_id_that_is_not_the_tokens() -> None:
     exchange = OAuthBearerServer(sound)
     with pytest.raises(SaslError) as error:
         exchange.evaluate(first_message(TOKEN, authzid="bob"))
-    told = "Client requested an authorization id (bob) that is different from the token's principal"
-    assert told in (error.value.client_message or "")
+    reported = (
+        "Client requested an authorization id (bob) that is different from the token's principal"
+    )
+    assert reported in (error.value.client_message or "")
     assert exchange.user is None
 
 

@@ -64,6 +64,6 @@ def test_damaged_passwords_are_refused(part: str, other: str, reason: str) -> No
     """Told in a line that has nothing of it."""
     written = encoder(secret="s").encode("pencil")
     assert part in written
-    with pytest.raises(PasswordError, match=reason) as told:
+    with pytest.raises(PasswordError, match=reason) as reported:
         encoder(secret="s").decode(written.replace(part, other))
-    assert "pencil" not in str(told.value)
+    assert "pencil" not in str(reported.value)

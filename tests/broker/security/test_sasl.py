@@ -25,7 +25,7 @@ def test_the_right_password(token: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("token", "told"),
+    ("token", "reported"),
     [
         (b"", "expected 3 tokens, got 1"),
         (b"\0alice\0wonder\0", "expected 3 tokens, got 4"),
@@ -36,12 +36,12 @@ def test_the_right_password(token: bytes) -> None:
         (b"bob\0alice\0wonder", "different from username"),
     ],
 )
-def test_invalid_plain_credentials_are_refused(token: bytes, told: str) -> None:
+def test_invalid_plain_credentials_are_refused(token: bytes, reported: str) -> None:
     """In the words of Kafka's PlainSaslServer."""
     exchange = PlainServer(USERS)
     with pytest.raises(SaslError) as refused:
         exchange.evaluate(token)
-    assert told in (refused.value.client_message or "")
+    assert reported in (refused.value.client_message or "")
     assert exchange.user is None
 
 

@@ -66,12 +66,12 @@ def test_decoy_iterations_do_not_reveal_users() -> None:
         known |= users(f"user-{number}", iterations=5000 + number)
     names = [f"nobody-{number}" for number in range(5000)]
     decoys = Decoys(known, SHA_256, key=b"key")
-    told = 0
+    reported = 0
     for number, user in enumerate(known):
         ahead = [name for name in names if public(name) < public(user)]
         nearest = max(ahead, key=public, default=names[0])
-        told += decoys.of(nearest).iterations == 5000 + number
-    assert told < len(known) / 5
+        reported += decoys.of(nearest).iterations == 5000 + number
+    assert reported < len(known) / 5
 
 
 def public(name: str) -> bytes:

@@ -54,18 +54,18 @@ class Member:
         self.group = group
         self.id = member_id
         self.generation = generation
-        self.told = JoinGroupResponse()
+        self.reported = JoinGroupResponse()
 
     def enter(self, *, version: int = 9, **fields: Any) -> None:
         """Join, in two steps where the version wants that."""
         for _ in range(2):
             request = join_request(self.group, self.id, **fields)
-            self.told = self.wire.ask(request, version)
-            self.id = self.told.member_id
-            if self.told.error_code == 0:
+            self.reported = self.wire.ask(request, version)
+            self.id = self.reported.member_id
+            if self.reported.error_code == 0:
                 break
-        assert self.told.error_code == 0
-        self.generation = self.told.generation_id
+        assert self.reported.error_code == 0
+        self.generation = self.reported.generation_id
 
     def _sync(self, assign: dict[str, bytes]) -> SyncGroupResponse:
         request = SyncGroupRequest(

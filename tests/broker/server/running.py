@@ -66,12 +66,12 @@ def told_of_dispatchers(tell: Callable[[Dispatcher], None]) -> Iterator[None]:
     """
     created = Dispatcher.__init__
 
-    def told(self: Dispatcher, *args: object, **named: object) -> None:
+    def reported(self: Dispatcher, *args: object, **named: object) -> None:
         created(self, *args, **named)  # type: ignore[arg-type]
         tell(self)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Dispatcher, "__init__", told)
+        patch.setattr(Dispatcher, "__init__", reported)
         yield
 
 

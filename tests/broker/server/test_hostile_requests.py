@@ -426,8 +426,8 @@ def test_a_group_may_have_any_name(
     assert member.sync({member.id: b"all"}) == b"all"
     code = commit(wire, name, topic, 3, generation=member.generation, member=member.id)
     assert code == ErrorCode.NONE
-    (told,) = wire.ask(DescribeGroupsRequest(groups=[name]), 5).groups
-    assert (told.group_id, told.group_state) == (name, "Stable")
+    (reported,) = wire.ask(DescribeGroupsRequest(groups=[name]), 5).groups
+    assert (reported.group_id, reported.group_state) == (name, "Stable")
     canary()
 
 

@@ -95,8 +95,8 @@ def node(tmp_path_factory: pytest.TempPathFactory, stores: Path) -> Iterator[Bro
                 )
                 for number, of in enumerate(MECHANISMS[1:], 1)
             ]
-            told = admin.ask(AlterUserScramCredentialsRequest(upsertions=upsertions), 0)
-            assert [it.error_code for it in told.results] == [0]
+            reported = admin.ask(AlterUserScramCredentialsRequest(upsertions=upsertions), 0)
+            assert [it.error_code for it in reported.results] == [0]
         yield started
 
 
@@ -120,10 +120,12 @@ def endpoint_of(
 
 def tell(scenario: Scenario, endpoint: Endpoint, shown: ClientSecurity | None) -> None:
     """A scenario with that broker, whose number is 0."""
-    told(scenario, Peers(lambda _: endpoint, client_id="test", security=lambda _: shown))
+    reported(scenario, Peers(lambda _: endpoint, client_id="test", security=lambda _: shown))
 
 
-def told(scenario: Scenario, peers: Peers, loop: asyncio.AbstractEventLoop | None = None) -> None:
+def reported(
+    scenario: Scenario, peers: Peers, loop: asyncio.AbstractEventLoop | None = None
+) -> None:
     """Run a scenario on a loop of its own, and close the connections after it."""
 
     async def whole() -> None:
@@ -288,7 +290,7 @@ def test_sessions_are_renewed_before_they_end(node: BrokerServer, stores: Path) 
             assert all(each.brokers for each in answers)
         assert sessions(node, of) == [session]
 
-    told(scenario, peers, loop)
+    reported(scenario, peers, loop)
 
 
 def test_a_session_that_is_refused_a_renewal_ends(node: BrokerServer, stores: Path) -> None:
@@ -308,7 +310,7 @@ def test_a_session_that_is_refused_a_renewal_ends(node: BrokerServer, stores: Pa
         shown.append(right)
         assert (await metadata(peers)).brokers
 
-    told(scenario, peers, loop)
+    reported(scenario, peers, loop)
 
 
 async def until_refused(peers: Peers) -> None:

@@ -225,8 +225,8 @@ def test_many_are_watched_at_once(zookeeper: ZooKeeper) -> None:
     store.watch_many(paths, Watch.DATA)
     store.watch_many(paths, Watch.CHILDREN)
     other.commit([SetData(paths[0], b"1"), Create(paths[20]), Create(f"{paths[14]}/x")], now_ms=1)
-    told = {heard.get(timeout=seconds(ANSWER)) for _ in range(3)}
-    assert told == {paths[0], paths[20], paths[14]}
+    reported = {heard.get(timeout=seconds(ANSWER)) for _ in range(3)}
+    assert reported == {paths[0], paths[20], paths[14]}
     store.close()
     other.close()
 

@@ -23,14 +23,16 @@ def test_the_response_to_a_challenge(client: Any) -> None:
     assert client.process() is None
     challenge = b'realm="zk-sasl-md5",nonce="n0",charset=utf-8,algorithm=md5-sess,qop="auth"'
     said = client.process(challenge).decode()
-    told = {name: value.strip('"') for name, value in re.findall(r'([a-z-]+)=("[^"]*"|\w+)', said)}
-    assert (told["username"], told["realm"]) == ("kafka", "zk-sasl-md5")
-    assert told["digest-uri"] == "zookeeper/zk-sasl-md5"
+    reported = {
+        name: value.strip('"') for name, value in re.findall(r'([a-z-]+)=("[^"]*"|\w+)', said)
+    }
+    assert (reported["username"], reported["realm"]) == ("kafka", "zk-sasl-md5")
+    assert reported["digest-uri"] == "zookeeper/zk-sasl-md5"
     user = md5(b"kafka:zk-sasl-md5:p").digest()
-    first = md5(user + f":n0:{told['cnonce']}".encode()).hexdigest()
+    first = md5(user + f":n0:{reported['cnonce']}".encode()).hexdigest()
     second = md5(b"AUTHENTICATE:zookeeper/zk-sasl-md5").hexdigest()
-    whole = f"{first}:n0:{told['nc']}:{told['cnonce']}:auth:{second}"
-    assert told["response"] == md5(whole.encode()).hexdigest()
+    whole = f"{first}:n0:{reported['nc']}:{reported['cnonce']}:auth:{second}"
+    assert reported["response"] == md5(whole.encode()).hexdigest()
 
 
 @pytest.mark.parametrize("challenge", [None, b"", b"garbage"])

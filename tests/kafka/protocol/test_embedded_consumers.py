@@ -50,10 +50,10 @@ def test_classic_member_metadata_is_a_tagged_struct() -> None:
             supported_protocols=[ClassicProtocol(name="range", metadata=b"\1\2")],
         ),
     )
-    told = "0000 01 01 02 63 02 68 02 02 74 01 00000005 01"
-    classic = bytes.fromhex(f"{told} 01 00 11 01 00000007 02 06 72616e6765 03 0102 00 00")
+    reported = "0000 01 01 02 63 02 68 02 02 74 01 00000005 01"
+    classic = bytes.fromhex(f"{reported} 01 00 11 01 00000007 02 06 72616e6765 03 0102 00 00")
     assert pack(member, 0) == classic
     assert unpack(ConsumerGroupMemberMetadataValue, classic) == member
     member.classic_member_metadata = None
-    assert pack(member, 0) == bytes.fromhex(f"{told} 01 00 01 00")
+    assert pack(member, 0) == bytes.fromhex(f"{reported} 01 00 01 00")
     assert unpack(ConsumerGroupMemberMetadataValue, pack(member, 0)) == member

@@ -58,7 +58,7 @@ def entry(**changes: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ('{"version": 1,\n  "partitions": [,]}', "line 2, column 18: it is no JSON"),
         ("", "line 1, column 1: it is no JSON"),
@@ -83,11 +83,11 @@ def entry(**changes: Any) -> str:
         ('{"version": 1, "version": 1}', "a field is there twice in one object: version"),
     ],
 )
-def test_errors_are_reported_with_their_position(text: str, told: str) -> None:
+def test_errors_are_reported_with_their_position(text: str, reported: str) -> None:
     """Line and column of what is no JSON, the path of any other value."""
     with pytest.raises(FileFormatError) as refused:
         read_reassignment(text)
-    assert told in str(refused.value)
+    assert reported in str(refused.value)
 
 
 def test_a_partition_that_is_there_twice() -> None:

@@ -233,7 +233,7 @@ def test_a_broker_that_does_not_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("plan", "told"),
+    ("plan", "reported"),
     [
         (lambda: drained(layout((0, 1)), {0: None, 1: None}, [1]), "brokers for them: 1"),
         (
@@ -246,9 +246,9 @@ def test_a_broker_that_does_not_run() -> None:
         (lambda: refactored(layout((0,)), {0: None}, 0), "one replica at least"),
     ],
 )
-def test_impossible_plans_are_refused(plan: Callable[[], Plan], told: str) -> None:
+def test_impossible_plans_are_refused(plan: Callable[[], Plan], reported: str) -> None:
     """The reason names brokers, partitions and racks."""
-    with pytest.raises(PlanError, match=told):
+    with pytest.raises(PlanError, match=reported):
         plan()
 
 

@@ -264,7 +264,7 @@ def test_nothing_wrong_with_the_defaults() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "reported"),
     [
         ("cipher.algorithm", "AES/GCM/NoPadding", "choose AES/CBC/PKCS5Padding"),
         ("keyfactory.algorithm", "PBKDF2WithHmacMD5", "choose PBKDF2WithHmacSHA512"),
@@ -272,10 +272,10 @@ def test_nothing_wrong_with_the_defaults() -> None:
         ("iterations", "1000001", "at most 1000000"),
     ],
 )
-def test_how_passwords_are_encrypted(name: str, value: str, told: str) -> None:
+def test_how_passwords_are_encrypted(name: str, value: str, reported: str) -> None:
     """What Java has and we have not is refused, where there is a secret to encrypt with."""
     given = {f"password.encoder.{name}": value}
     assert lines(given) == []
     (line,) = lines({**given, "password.encoder.secret": "hush"})
     assert line.startswith(f"password.encoder.{name}={value}: ")
-    assert told in line
+    assert reported in line

@@ -11,9 +11,9 @@ WORKING = Verdict(ready=False, reason="Starting", settled=False)
 STUCK = Verdict(ready=False, reason="Refused", message="no", stalled=True)
 
 
-def _told(verdict: Verdict) -> dict[str, str]:
-    told = conditions(verdict, generation=3, previous=(), now="t1")
-    return {each.type: each.status for each in told}
+def _reported(verdict: Verdict) -> dict[str, str]:
+    reported = conditions(verdict, generation=3, previous=(), now="t1")
+    return {each.type: each.status for each in reported}
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def _told(verdict: Verdict) -> dict[str, str]:
 )
 def test_verdicts(verdict: Verdict, expected: dict[str, str]) -> None:
     """Ready is always there; Reconciling and Stalled only while they hold, never both."""
-    assert _told(verdict) == expected
+    assert _reported(verdict) == expected
 
 
 def test_time_is_that_of_the_last_change() -> None:

@@ -154,8 +154,10 @@ def test_a_standby_and_a_forbidden_lease_are_logged_once(
                 asyncio.create_task(each.candidate("second").run(threads, lambda: None))
                 for each in (leases, refused)
             ]
-            told = functools.partial(len, caplog.records)
-            await asyncio.to_thread(wait_for, "both lines", told, until=lambda count: count >= 2)
+            reported = functools.partial(len, caplog.records)
+            await asyncio.to_thread(
+                wait_for, "both lines", reported, until=lambda count: count >= 2
+            )
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)

@@ -44,8 +44,8 @@ class Terminal:
 
     def status(self, *arguments: object) -> list[dict[str, Any]]:
         """The clusters that `status` tells of."""
-        told = json.loads(self.run("status", "--output", "json", *arguments))
-        clusters: list[dict[str, Any]] = told["clusters"]
+        reported = json.loads(self.run("status", "--output", "json", *arguments))
+        clusters: list[dict[str, Any]] = reported["clusters"]
         return clusters
 
     def document(self, *arguments: object) -> Any:

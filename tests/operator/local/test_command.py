@@ -65,9 +65,9 @@ def test_commands_find_the_cluster_by_its_name(laptop: Laptop, terminal: Termina
     terminal.run("down", "--delete-data")
     reader = bare(examples.user("reader", authorization={"roles": [CONSUMER]}))
     laptop.write(secured_cluster(), topic(), reader)
-    told = terminal.run("up", laptop.file)
-    assert "user admin: barnabas topics list --local quickstart\n" in told
-    assert "user reader: barnabas consume packages --local quickstart/reader\n" in told
+    printed = terminal.run("up", laptop.file)
+    assert "user admin: barnabas topics list --local quickstart\n" in printed
+    assert "user reader: barnabas consume packages --local quickstart/reader\n" in printed
     assert "packages" in terminal.command("topics", "list", "--local", "quickstart")
     listed = terminal.command("offsets", "packages", "--local", "quickstart/reader")
     assert "packages" in listed
@@ -92,11 +92,11 @@ def test_a_file_with_mistakes_starts_nothing(laptop: Laptop, terminal: Terminal)
     laptop.write(cluster(), topic(partitions=0), topic("files", colour="red"))
     out = terminal.run("up", laptop.file, code=2)
     lines = laptop.file.read_text().splitlines()
-    for told, written in (
+    for printed, written in (
         ("KafkaTopic packages: spec.partitions: is 0", "  partitions: 0"),
         ("KafkaTopic files: spec.colour: is no field", "  colour: red"),
     ):
-        assert f"{laptop.file}: line {lines.index(written) + 1}: {told}" in out
+        assert f"{laptop.file}: line {lines.index(written) + 1}: {printed}" in out
     assert not terminal.directory.exists()
 
 
@@ -111,11 +111,11 @@ def test_a_damaged_record_is_repaired(laptop: Laptop, terminal: Terminal) -> Non
     before = terminal.status("--name", "two")[0]
     record = terminal.directory / "two" / "cluster.json"
     record.write_text("{")
-    told = json.loads(terminal.run("status", "--output", "json", code=1).partition("\nError")[0])
-    assert [(each["name"], each["ready"]) for each in told["clusters"]] == [
+    printed = json.loads(terminal.run("status", "--output", "json", code=1).partition("\nError")[0])
+    assert [(each["name"], each["ready"]) for each in printed["clusters"]] == [
         ("one", True), ("two", False),
     ]  # fmt: skip
-    assert "is damaged" in told["clusters"][1]["error"]
+    assert "is damaged" in printed["clusters"][1]["error"]
     shown = terminal.run("status", code=1)
     assert "one      True" in shown
     assert "Error: two: " in shown

@@ -44,16 +44,16 @@ def test_the_metadata_store_follows_the_resource(state: StateDirectory) -> None:
 
 
 @pytest.mark.parametrize(
-    ("there", "told"),
+    ("there", "reported"),
     [
         ("broker-0", "the only broker keeps the coordination data in"),
         ("zookeeper", "the ZooKeeper for development keeps the coordination data in"),
     ],
 )
-def test_data_do_not_move_to_an_ensemble(state: StateDirectory, there: str, told: str) -> None:
+def test_data_do_not_move_to_an_ensemble(state: StateDirectory, there: str, reported: str) -> None:
     """The error names who has them."""
     state.path.joinpath(there, "data").mkdir(parents=True)
-    with pytest.raises(LocalError, match=f"{told}.*Apache ZooKeeper does not take over: name"):
+    with pytest.raises(LocalError, match=f"{reported}.*Apache ZooKeeper does not take over: name"):
         choose(state, type="apache")
 
 

@@ -462,8 +462,8 @@ def test_every_mistake_has_its_line(tmp_path: Path) -> None:
     path.write_text(MISTAKES)
     with pytest.raises(ManifestError) as raised:
         read_file(path)
-    told = [problem.removeprefix(f"{path}: ") for problem in raised.value.problems]
-    assert [problem.rpartition(": ")[0] for problem in told] == [
+    reported = [problem.removeprefix(f"{path}: ") for problem in raised.value.problems]
+    assert [problem.rpartition(": ")[0] for problem in reported] == [
         "line 5: KafkaCluster laptop: spec.brokers.replicas",
         "line 5: KafkaCluster laptop: spec.brokers.storage.colour",
         "line 7: KafkaCluster laptop: spec.config.log.retention.hour",
@@ -484,7 +484,7 @@ def test_every_mistake_has_its_line(tmp_path: Path) -> None:
         "line 48: KafkaUser Billing: spec.authorization.roles[0]",
         "line 50: document 5: kind",
     ]
-    assert "did you mean log.retention.hours" in told[2]
+    assert "did you mean log.retention.hours" in reported[2]
     right = MISTAKES.partition("---")[0]
     for wrong, instead in (
         ("many", "1"), (", colour: red", ""), ("80}", "8080}"), ("prt", "port"),

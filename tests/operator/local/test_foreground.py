@@ -87,8 +87,8 @@ def test_in_the_foreground_what_ends_is_started_again(laptop: Laptop, terminal: 
         assert process.stdout is not None
         assert "starting it again" in process.stdout.read()
     assert process.returncode == 0
-    told = terminal.run("up", laptop.file, "--restart", code=2)
-    assert "--restart goes with --foreground" in told
+    printed = terminal.run("up", laptop.file, "--restart", code=2)
+    assert "--restart goes with --foreground" in printed
 
 
 def test_restarts_are_limited(
@@ -123,12 +123,12 @@ def _in_the_foreground(
     )
     with process:
         assert process.stdout is not None
-        told: list[str] = []
+        printed: list[str] = []
         for line in process.stdout:
-            told.append(line)
+            printed.append(line)
             if "Ctrl-C stops it" in line:
                 break
         else:
-            raise AssertionError("".join(told))
+            raise AssertionError("".join(printed))
         yield process
         process.stdout.read()

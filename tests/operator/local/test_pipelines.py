@@ -55,9 +55,9 @@ def _run(state: StateDirectory, code: str) -> processes.Entry:
     )
 
 
-def _says(state: StateDirectory, **told: object) -> None:
+def _says(state: StateDirectory, **reported: object) -> None:
     path = PipelineFiles(state.pipeline(NAME)).data / "status.json"
-    path.write_text(json.dumps(told))
+    path.write_text(json.dumps(reported))
 
 
 def test_a_pipeline_that_runs_is_as_it_says(state: StateDirectory) -> None:

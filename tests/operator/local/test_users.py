@@ -422,12 +422,12 @@ def test_an_insecure_cluster_stays_insecure(laptop: Laptop) -> None:
     wanted = bare(examples.cluster(listeners=listeners, insecure=True))
     laptop.up(wanted, topic())
     path = laptop.state.path / "cluster.json"
-    told = json.loads(path.read_text())
-    del told["security"], told["users"]
+    reported = json.loads(path.read_text())
+    del reported["security"], reported["users"]
     del wanted["spec"]["insecure"]
-    for document in told["documents"]:
+    for document in reported["documents"]:
         document["spec"].pop("insecure", None)
-    path.write_text(json.dumps(told))
+    path.write_text(json.dumps(reported))
     assert laptop.look().status.security == "Insecure"
     seen = laptop.up(wanted, topic())
     assert (laptop.said, seen.status.security) == ([], "Insecure")

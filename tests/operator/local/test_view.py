@@ -27,10 +27,10 @@ def test_nothing_runs(laptop: Laptop, record: Record) -> None:
         "KafkaTopic packages": "WaitingForCluster",
         "KafkaPipeline packages-to-parquet": "Stopped",
     }
-    told = seen.as_json()
-    assert told["ready"] is False
-    assert told["brokers"][0]["running"] is False
-    assert told["status"]["listeners"] == []
+    reported = seen.as_json()
+    assert reported["ready"] is False
+    assert reported["brokers"][0]["running"] is False
+    assert reported["status"]["listeners"] == []
 
 
 def test_fields_for_kubernetes_only_are_reported(laptop: Laptop, record: Record) -> None:

@@ -41,7 +41,7 @@ def _pod(created: str = BEFORE) -> PodView:
 
 
 @pytest.mark.parametrize(
-    ("told", "address", "created", "due"),
+    ("annotation", "address", "created", "due"),
     [
         (PLAIN, "192.0.2.1", BEFORE, True),
         (f"{PLAIN},LB://192.0.2.9:9094", "192.0.2.1", BEFORE, True),
@@ -55,10 +55,10 @@ def _pod(created: str = BEFORE) -> PodView:
     ],
 )
 def test_a_broker_started_before_its_addresses_were_known_is_restarted(
-    told: str | None, address: str, created: str, due: bool
+    annotation: str | None, address: str, created: str, due: bool
 ) -> None:
     """It advertises too little until then."""
-    advertised = {} if told is None else {0: told}
+    advertised = {} if annotation is None else {0: annotation}
     (pod,) = readdressed(_cluster(BALANCED), _objects(address), [_pod(created)], advertised)
     assert (pod.restart != "") is due
 
@@ -66,9 +66,9 @@ def test_a_broker_started_before_its_addresses_were_known_is_restarted(
 def test_places_are_filled_in_as_the_broker_does() -> None:
     """A node's address and port beside an address that Kubernetes gave."""
     node = {"name": "np", "port": 9095, "type": "nodeport", "nodePort": 31000}
-    told = f"{PLAIN},LB://192.0.2.1:9094,NP://172.18.0.3:31000"
+    annotation = f"{PLAIN},LB://192.0.2.1:9094,NP://172.18.0.3:31000"
     cluster = _cluster(BALANCED, node)
-    (pod,) = readdressed(cluster, _objects("192.0.2.1"), [_pod()], {0: told})
+    (pod,) = readdressed(cluster, _objects("192.0.2.1"), [_pod()], {0: annotation})
     assert pod.restart == ""
     unknown = {**node}
     del unknown["nodePort"]

@@ -83,11 +83,11 @@ def test_an_authority_is_replaced_in_three_steps() -> None:
     steps = Steps()
     assert steps.step().reason == "created"
     assert steps.step(DAY).reason == ""
-    told = []
+    reported = []
     for passed in (timedelta(), DAY, DAY / 2, DAY / 2, DAY):
         change = steps.step(passed, asked="now")
-        told.append((change.authority.current.certificate, change.authority.bundle))
-    assert told == [("1;", "1;2;"), ("2;", "2;1;"), ("2;", "2;1;"), ("2;", "2;"), ("2;", "2;")]
+        reported.append((change.authority.current.certificate, change.authority.bundle))
+    assert reported == [("1;", "1;2;"), ("2;", "2;1;"), ("2;", "2;1;"), ("2;", "2;"), ("2;", "2;")]
     # The annotation has had its effect, and removing it has none.
     assert steps.step(DAY).reason == steps.step(DAY, asked="now").reason == ""
 

@@ -32,8 +32,8 @@ def test_a_refused_step_does_not_stop_the_others() -> None:
     refused = apply_steps(steps, META, counting)
     assert [result for _, result in counted] == ["refused", "applied", "refused"]
     assert [each.message for each in refused] == ["no a", "no c"]
-    told = "apply ConfigMap a is refused: no a (and 1 more)"
-    assert summary(refused) == told
+    reported = "apply ConfigMap a is refused: no a (and 1 more)"
+    assert summary(refused) == reported
     assert kube.writes == ["apply ConfigMap b"]
 
 

@@ -72,13 +72,13 @@ class Passes:
             context_on(self.kube, self.brokers),
             now=format_time(self.now),
             events=self.events,
-            expiries=self.told,
+            expiries=self.seen,
         )
         reconcile(KEY, context)
         status: dict[str, Any] = self.kube.find("KafkaCluster", "quickstart")["status"]
         return status
 
-    def told(self, _namespace: str, _cluster: str, ends: Mapping[str, float]) -> None:
+    def seen(self, _namespace: str, _cluster: str, ends: Mapping[str, float]) -> None:
         """When certificates expire, as the metrics are told."""
         self.ends = dict(ends)
 
@@ -524,14 +524,14 @@ def send(broker: Broker, settings: dict[str, Any]) -> KafkaError | None:
         "ssl.endpoint.identification.algorithm": "none",
         "log_level": 0,
     }
-    told: list[KafkaError | None] = []
+    seen: list[KafkaError | None] = []
     failures: list[KafkaError] = []
     producer = Producer(settings, error_cb=failures.append)
-    producer.produce("orders", b"x", on_delivery=lambda error, _: told.append(error))
+    producer.produce("orders", b"x", on_delivery=lambda error, _: seen.append(error))
 
     def outcome() -> list[KafkaError | None]:
         producer.poll(0.05)
-        return told or [*failures]
+        return seen or [*failures]
 
     return wait_for("an acknowledgement or an error", outcome)[0]
 
@@ -588,24 +588,24 @@ def test_a_user_has_a_certificate_that_is_renewed_and_rotated() -> None:
     )  # fmt: skip
     passes.run(timedelta(hours=2))
     assert user_data(passes) == first
-    told = [certificate(passes)]
+    seen = [certificate(passes)]
     rotate = {"barnabas.io/rotate": "1"}
     passes.kube.edit(
         "KafkaUser", "billing", lambda body: body["metadata"].update(annotations=rotate)
     )
     passes.run()
-    told.append(certificate(passes))
+    seen.append(certificate(passes))
     passes.run()
-    assert certificate(passes) == told[-1]
+    assert certificate(passes) == seen[-1]
     passes.run(61 * DAY)
-    told.append(certificate(passes))
+    seen.append(certificate(passes))
     passes.annotate("barnabas.io/rotate-clients-ca", "1")
     passes.run()
-    assert certificate(passes) == told[-1]
+    assert certificate(passes) == seen[-1]
     passes.run(timedelta(hours=1))
-    told.append(certificate(passes))
-    assert len(set(told)) == 4
-    assert read_certificate(told[-1]).issuer != view.issuer
+    seen.append(certificate(passes))
+    assert len(set(seen)) == 4
+    assert read_certificate(seen[-1]).issuer != view.issuer
     # Brokers trust the old one still, for clients that have not read their Secret again.
     assert passes.data("broker-tls")["clients-ca.crt"].count("BEGIN") == 2
 

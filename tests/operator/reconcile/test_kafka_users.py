@@ -656,7 +656,7 @@ def test_no_secret_in_logs_events_and_statuses(caplog: pytest.LogCaptureFixture)
     bench.kube.remove("KafkaUser", "billing")
     bench.run_pass()
     others = [body for (kind, _, _), body in bench.kube.objects.items() if kind != "Secret"]
-    told = caplog.text + json.dumps(others)
+    output = caplog.text + json.dumps(others)
     for password in passwords:
-        assert password not in told
-        assert b64encode(password.encode()).decode() not in told
+        assert password not in output
+        assert b64encode(password.encode()).decode() not in output

@@ -407,17 +407,19 @@ def test_a_client_is_let_in_by_the_secret_of_its_user(running: Running) -> None:
     """By librdkafka, which verifies the host as well."""
     data = with_user(running.passes)
     settings = json.loads(data["librdkafka.json"])
-    told: list[str] = []
+    reported: list[str] = []
     producer = Producer(
         {**settings, "bootstrap.servers": running.broker.listeners["PUBLIC"], "log_level": 0},
-        error_cb=lambda error: told.append(error.str()),
+        error_cb=lambda error: reported.append(error.str()),
     )
     producer.produce(
-        "orders", b"x", on_delivery=lambda error, _: told.append(str(error) if error else "sent")
+        "orders",
+        b"x",
+        on_delivery=lambda error, _: reported.append(str(error) if error else "sent"),
     )
 
     def outcome() -> list[str]:
         producer.poll(0.05)
-        return told
+        return reported
 
     assert wait_for("an acknowledgement or an error", outcome) == ["sent"]

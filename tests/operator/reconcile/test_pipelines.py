@@ -70,18 +70,18 @@ def test_figures_of_a_running_pipeline() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "types"),
+    ("reported", "types"),
     [
         (Progress(phase="Failed", message="disk full"), ["Ready", "Stalled"]),
         (Progress(phase="Stopping"), ["Ready", "Reconciling"]),
         (None, ["Ready", "Reconciling"]),
     ],
 )
-def test_other_phases(told: Progress | None, types: list[str]) -> None:
+def test_other_phases(reported: Progress | None, types: list[str]) -> None:
     """A failure waits for a person; anything else passes."""
     brokers = MemoryBrokers(views={"packages": PACKAGES})
     kube = _up(brokers)
-    reconcile(KEY, context_on(kube, brokers, told))
+    reconcile(KEY, context_on(kube, brokers, reported))
     assert [each["type"] for each in _status(kube)["conditions"]] == types
 
 
@@ -183,10 +183,10 @@ SECURED = {
 
 
 def _passes(
-    kube: MemoryKube, brokers: MemoryBrokers, told: Progress | None = None, passes: int = 2
+    kube: MemoryKube, brokers: MemoryBrokers, reported: Progress | None = None, passes: int = 2
 ) -> None:
     for _ in range(passes):
-        reconcile(KEY, context_on(kube, brokers, told))
+        reconcile(KEY, context_on(kube, brokers, reported))
         kube.settle()
 
 
@@ -373,10 +373,10 @@ OLD = Images(broker="b:1", zookeeper="z:1", pipeline="p:1", operator="1")
 NEW = Images(broker="b:2", zookeeper="z:2", pipeline="p:2", operator="2", versions=VERSIONS)
 
 
-def _on_version(kube: MemoryKube, images: Images, told: Progress = RUNNING) -> None:
+def _on_version(kube: MemoryKube, images: Images, reported: Progress = RUNNING) -> None:
     brokers = MemoryBrokers(views={"packages": PACKAGES})
     for _ in range(2):
-        context = context_on(kube, brokers, told)
+        context = context_on(kube, brokers, reported)
         reconcile(KEY, dataclasses.replace(context, images=images))
         kube.settle()
 

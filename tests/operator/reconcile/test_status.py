@@ -27,11 +27,11 @@ def test_the_status_has_its_generation() -> None:
     """kstatus asks whether the status is about the present spec."""
     kube = MemoryKube(examples.topic())
     kube.put(examples.topic(partitions=9))
-    told = write_status(
+    reported = write_status(
         read_topic(kube.find("KafkaTopic", "packages")), TopicStatus(), READY, context_on(kube)
     )
-    assert told.observed_generation == 2
-    assert told.conditions[0].observed_generation == 2
+    assert reported.observed_generation == 2
+    assert reported.conditions[0].observed_generation == 2
 
 
 def test_a_refusal_is_written_once() -> None:

@@ -31,12 +31,12 @@ def secured(tmp_path: Path) -> Iterator[SecuredBroker]:
 
 def produce(settings: dict[str, Any]) -> int | None:
     """Send one record; the code of the error if it is not acknowledged."""
-    told: list[KafkaError | None] = []
+    reported: list[KafkaError | None] = []
     limit_ms = int(seconds(ANSWER) * 1000)
     producer = Producer({**settings, "retries": 0, "message.timeout.ms": limit_ms})
-    producer.produce("orders", b"an order", on_delivery=lambda error, _: told.append(error))
+    producer.produce("orders", b"an order", on_delivery=lambda error, _: reported.append(error))
     assert producer.flush(seconds(ANSWER)) == 0
-    return told[0].code() if told[0] else None
+    return reported[0].code() if reported[0] else None
 
 
 def consume(settings: dict[str, Any]) -> int:

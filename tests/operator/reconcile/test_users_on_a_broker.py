@@ -104,16 +104,16 @@ def users() -> Iterator[Users]:
 def produce(settings: dict[str, Any], value: bytes) -> KafkaError | None:
     """Send one record; the error if it is not acknowledged."""
     failures: list[KafkaError] = []
-    told: list[KafkaError | None] = []
+    reported: list[KafkaError | None] = []
     producer = Producer(
         {**settings, "message.timeout.ms": int(seconds(ANSWER) * 1000), "retries": 0},
         error_cb=failures.append,
     )
-    producer.produce("orders", value, on_delivery=lambda error, _: told.append(error))
+    producer.produce("orders", value, on_delivery=lambda error, _: reported.append(error))
 
     def outcome() -> list[KafkaError | None]:
         producer.poll(0.05)
-        return told or [*_refusals(failures)]
+        return reported or [*_refusals(failures)]
 
     return wait_for("an acknowledgement or an error", outcome)[0]
 

@@ -77,8 +77,8 @@ def test_chosen_port_is_advertised() -> None:
         {"name": "external", "type": "nodeport", "port": 9094},
     ]
     cluster = read_cluster(examples.cluster(listeners=listeners))
-    told = advertised_listeners(cluster, NAMES, {"external": 31234})
-    assert told.endswith(",EXTERNAL://{HOST_IP}:{31234+POD_INDEX}")
+    reported = advertised_listeners(cluster, NAMES, {"external": 31234})
+    assert reported.endswith(",EXTERNAL://{HOST_IP}:{31234+POD_INDEX}")
     with pytest.raises(ValueError, match="not known yet"):
         advertised_listeners(cluster, NAMES, {})
 
@@ -150,8 +150,10 @@ def test_each_broker_advertises_what_its_file_says(tmp_path: Path) -> None:
     )  # fmt: skip
     (tmp_path / "0").write_text(made[1]["data"]["0"])
     host = "quickstart-broker-0.quickstart-broker-nodes.default.svc"
-    told = "LB://192.0.2.1:9094,NP://172.18.0.3:31000"
-    assert _start(made[-1], tmp_path, 0)[-1] == f"advertised.listeners=PLAIN://{host}:9092,{told}"
+    reported = "LB://192.0.2.1:9094,NP://172.18.0.3:31000"
+    assert (
+        _start(made[-1], tmp_path, 0)[-1] == f"advertised.listeners=PLAIN://{host}:9092,{reported}"
+    )
 
 
 def test_a_broker_waits_for_its_rack_annotation(tmp_path: Path) -> None:

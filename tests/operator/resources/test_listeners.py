@@ -71,8 +71,8 @@ def test_a_nodeport_listener_with_all_that_can_be_said() -> None:
     }
     cluster = _cluster("nodeport", configuration, nodePort=31000)
     compare("listener-nodeport", broker_services(cluster)[2:])
-    told = [advertised_listeners(cluster, NAMES, {}, broker=n).split(",")[1] for n in (0, 1)]
-    assert told == ["OUT://{HOST_IP}:31000", "OUT://{HOST_IP}:443"]
+    reported = [advertised_listeners(cluster, NAMES, {}, broker=n).split(",")[1] for n in (0, 1)]
+    assert reported == ["OUT://{HOST_IP}:31000", "OUT://{HOST_IP}:443"]
 
 
 def test_addresses_that_kubernetes_gives_are_in_a_file_for_each_broker() -> None:
@@ -90,7 +90,7 @@ def test_addresses_that_kubernetes_gives_are_in_a_file_for_each_broker() -> None
 
 
 @pytest.mark.parametrize(
-    ("type_", "configuration", "told"),
+    ("type_", "configuration", "reported"),
     [
         ("cluster-ip", {}, "OUT://quickstart-out-{POD_INDEX}.default.svc:9094"),
         ("ingress", HOSTS, "OUT://b{POD_INDEX}.kafka.example:443"),
@@ -104,12 +104,12 @@ def test_addresses_that_kubernetes_gives_are_in_a_file_for_each_broker() -> None
     ],
 )
 def test_addresses_derived_from_ids_are_in_the_template(
-    type_: str, configuration: dict[str, Any], told: str
+    type_: str, configuration: dict[str, Any], reported: str
 ) -> None:
     """All brokers have one template, and no file."""
     cluster = _cluster(type_, configuration)
     assert not needs_files(cluster.body.spec.listeners)
-    assert advertised_listeners(cluster, NAMES, {"out": 31000}).split(",")[1] == told
+    assert advertised_listeners(cluster, NAMES, {"out": 31000}).split(",")[1] == reported
 
 
 def test_overrides_count_before_templates_and_those_before_the_status() -> None:
@@ -123,8 +123,8 @@ def test_overrides_count_before_templates_and_those_before_the_status() -> None:
     own = {"broker": 0, "advertisedHost": "own.example", "advertisedPort": 1}
     with_template = {"advertisedHostTemplate": "b{broker}.e", "brokers": [own]}
     cluster = _cluster("loadbalancer", with_template)
-    told = [advertised_listeners(cluster, NAMES, {}, broker=n).split(",")[1] for n in (0, 1)]
-    assert told == ["OUT://own.example:1", "OUT://b1.e:9094"]
+    reported = [advertised_listeners(cluster, NAMES, {}, broker=n).split(",")[1] for n in (0, 1)]
+    assert reported == ["OUT://own.example:1", "OUT://b1.e:9094"]
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def hidden(secured: SecuredBroker, name: str) -> set[bytes]:
     return {line.encode() for text in texts for line in text.splitlines() if "-----" not in line}
 
 
-def told(pipeline: Pipeline, *places: Path) -> bytes:
+def reported(pipeline: Pipeline, *places: Path) -> bytes:
     """Arguments and variables of its processes, what they have said, and files."""
     processes = [psutil.Process(pipeline.pid), *psutil.Process(pipeline.pid).children()]
     assert len(processes) > 1
@@ -142,7 +142,7 @@ def test_a_pipeline_authenticates_as_its_user_and_leaks_no_secret(
         address = pipeline.await_address()
         pipeline.await_line(r"INFO batch \d+: 100 rows")
         assert pipeline.status(address)["phase"] == "Running"
-        shown = told(pipeline, data, events)
+        shown = reported(pipeline, data, events)
         assert pipeline.terminate() == 0, "".join(pipeline.said)
     assert b"jaas" in shown or authentication == "tls"
     assert [each for each in hidden(secured, name) if each in shown] == []
@@ -270,6 +270,6 @@ def test_a_spark_program_needs_nothing_but_the_secret(
     command = [sys.executable, str(script), topic, jars, *map(str, files)]
     done = subprocess.run(command, capture_output=True, check=False, text=True)
     assert done.returncode == 0, done.stderr
-    told: list[Any] = [json.loads(line) for line in done.stdout.splitlines()]
+    reported: list[Any] = [json.loads(line) for line in done.stdout.splitlines()]
     first = [f"0-{n}" for n in range(10)]
-    assert told == [[first, 10], [sorted(first + [f"1-{n}" for n in range(10)]), 20]]
+    assert reported == [[first, 10], [sorted(first + [f"1-{n}" for n in range(10)]), 20]]

@@ -58,8 +58,8 @@ def test_a_pipeline_connects_as_its_user(laptop: Laptop) -> None:
     found = archived(laptop, 20)
     assert list((found.directory / "data" / "packages").glob("batch=*/*.parquet"))
     password = (laptop.state.user(READER) / "password").read_text()
-    told = (found.directory / "pipeline.log").read_text()
-    assert password not in told
+    log_text = (found.directory / "pipeline.log").read_text()
+    assert password not in log_text
 
 
 def test_the_person_at_the_machine_runs_a_pipeline_without_a_user(

@@ -177,9 +177,9 @@ def test_an_installation_can_be_tested() -> None:
 
 def _told_twice(pipeline: Pipeline, address: str, data: Path) -> Any:
     """What /status and the file both say: Spark may report between two looks at them."""
-    while json.loads((data / "status.json").read_text()) != (told := pipeline.status(address)):
+    while json.loads((data / "status.json").read_text()) != (reported := pipeline.status(address)):
         pass
-    return told
+    return reported
 
 
 def _refused(file: Path, data: Path, bootstrap: str, **environment: str) -> str:

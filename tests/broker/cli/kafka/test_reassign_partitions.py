@@ -75,7 +75,7 @@ def test_moves_there_and_back(three: Three, tmp_path: Path) -> None:
     wait_for(
         "no moves",
         lambda: reassign(three, "--list").stdout,
-        until=lambda told: told == "No partition reassignments found.\n",
+        until=lambda reported: reported == "No partition reassignments found.\n",
     )
     done = reassign(three, "--verify", "--reassignment-json-file", there)
     assert done.stdout == (
@@ -146,12 +146,14 @@ def test_all_mistakes_of_a_file(three: Three, tmp_path: Path) -> None:
 def test_one_action_and_its_options(three: Three, tmp_path: Path) -> None:
     """Everything that does not go with the action is named."""
     for actions in ([], ["--list", "--execute"]):
-        told = reassign(three, *actions, fails=True).stderr
-        assert "Command must include exactly one action: --generate, --execute, --verify, " in told
-    told = reassign(three, "--verify", "--broker-list", "1", "--additional", fails=True).stderr
-    assert 'Option "[broker-list]" can\'t be used with action "[verify]"' in told
-    assert 'Option "[additional]" can\'t be used with action "[verify]"' in told
-    assert 'Missing required argument "[reassignment-json-file]"' in told
+        reported = reassign(three, *actions, fails=True).stderr
+        assert (
+            "Command must include exactly one action: --generate, --execute, --verify, " in reported
+        )
+    reported = reassign(three, "--verify", "--broker-list", "1", "--additional", fails=True).stderr
+    assert 'Option "[broker-list]" can\'t be used with action "[verify]"' in reported
+    assert 'Option "[additional]" can\'t be used with action "[verify]"' in reported
+    assert 'Missing required argument "[reassignment-json-file]"' in reported
 
 
 def test_elections(three: Three, tmp_path: Path) -> None:
@@ -171,7 +173,7 @@ def test_elections(three: Three, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "reported"),
     [
         (["--topic", "orders"], "Missing required option(s): partition"),
         (["--all-topic-partitions", "--topic", "orders"], "One and only one of the following"),
@@ -179,9 +181,9 @@ def test_elections(three: Three, tmp_path: Path) -> None:
         (["--all-topic-partitions", "--partition", "1"], "only allowed if topic is used"),
     ],
 )
-def test_elections_of_nothing_in_particular(three: Three, args: list[str], told: str) -> None:
+def test_elections_of_nothing_in_particular(three: Three, args: list[str], reported: str) -> None:
     """It must be said which partitions."""
-    assert told in elect(three, "--election-type", "preferred", *args, fails=True).stderr
+    assert reported in elect(three, "--election-type", "preferred", *args, fails=True).stderr
 
 
 def test_replicas_move_between_log_directories(
@@ -215,7 +217,9 @@ def test_replicas_move_between_log_directories(
     wait_for(
         "the replica in its new directory",
         lambda: run("reassign_partitions", *where, "--verify", *file).stdout,
-        until=lambda told: "Reassignment of replica t-0-3 completed successfully.\n" in told,
+        until=lambda reported: (
+            "Reassignment of replica t-0-3 completed successfully.\n" in reported
+        ),
     )
     idle = run("reassign_partitions", *where, "--cancel", *file).stdout
     assert "None of the specified partition moves are active.\n" in idle

@@ -94,9 +94,9 @@ def test_the_id_of_the_cluster(kafka_broker: Broker) -> None:
 
 def events(outcome: Result) -> list[dict[str, Any]]:
     """What a verifiable client printed, without the times."""
-    told = [json.loads(line) for line in outcome.stdout.splitlines()]
-    assert all(each.pop("timestamp") > 0 for each in told)
-    return told
+    reported = [json.loads(line) for line in outcome.stdout.splitlines()]
+    assert all(each.pop("timestamp") > 0 for each in reported)
+    return reported
 
 
 @pytest.mark.kafka_topic(partitions=1)

@@ -35,8 +35,8 @@ def test_users_are_created_before_a_broker_runs(tmp_path: Path, zookeeper: str) 
     where = ("--zookeeper", zookeeper, "--entity-type", "users")
     outcome = run("configs", *where, "--alter", "--entity-name", "a b", "--add-config", BOTH)
     assert outcome.stdout == "Completed updating config for entity: user-principal 'a b'.\n"
-    told = run("configs", *where, "--describe").stdout
-    assert told == (
+    reported = run("configs", *where, "--describe").stdout
+    assert reported == (
         "SCRAM credential configs for user-principal 'a b' are "
         "SCRAM-SHA-256=iterations=8192, SCRAM-SHA-512=iterations=4096\n"
     )
@@ -97,8 +97,8 @@ def test_users_are_changed_through_brokers(tmp_path: Path, zookeeper: str) -> No
         assert outcome.stdout == "Completed updating config for user a b.\n"
         assert logs_in(node, "secret", "SCRAM-SHA-512")
         run("configs", *where, *of, "--alter", "--delete-config", "SCRAM-SHA-512")
-        told = run("configs", *where, *of, "--describe").stdout
-        assert told == (
+        reported = run("configs", *where, *of, "--describe").stdout
+        assert reported == (
             "SCRAM credential configs for user-principal 'a b' are SCRAM-SHA-256=iterations=8192\n"
         )
         again = run("configs", *where, *of, "--alter", "--delete-config", "SCRAM-SHA-512",

@@ -44,11 +44,11 @@ def throttles(three: Three) -> set[str]:
     """The names of throttles that are set, anywhere."""
     found = set()
     for kind in ("topics", "brokers"):
-        told = run_command(
+        printed = run_command(
             "configs", "describe", "--entity-type", kind, "--output", "json",
             bootstrap=three.bootstrap,
         )  # fmt: skip
-        found |= {row["name"] for row in told.json() if "throttled" in row["name"]}
+        found |= {row["name"] for row in printed.json() if "throttled" in row["name"]}
     return found
 
 
@@ -148,23 +148,23 @@ def test_generated_as_kafka_does() -> None:
 
 
 @pytest.mark.parametrize(
-    ("replicas", "told"),
+    ("replicas", "printed"),
     [
         ([(0, 9)], "orders-0: there is no broker 9, or it does not run"),
         ([*HOME, (0,)], "there is no partition orders-3"),
     ],
 )
 def test_an_invalid_plan_is_refused_before_anything_moves(
-    three: Three, tmp_path: Path, replicas: list[tuple[int, ...]], told: str
+    three: Three, tmp_path: Path, replicas: list[tuple[int, ...]], printed: str
 ) -> None:
     """It is told before anything moves."""
     path = write(tmp_path / "wrong.json", *replicas)
-    assert told in reassign(three, "execute", path, fails=1).stderr
+    assert printed in reassign(three, "execute", path, fails=1).stderr
     assert are_whole(three.states("orders", 3), HOME)
 
 
 @pytest.mark.parametrize(
-    ("args", "told", "code"),
+    ("args", "printed", "code"),
     [
         (("plan", "drain", "9"), "there is no broker 9", 1),
         (("plan", "drain", "1", "2"), "brokers for them: 1", 1),
@@ -181,10 +181,10 @@ def test_an_invalid_plan_is_refused_before_anything_moves(
     ],
 )
 def test_invalid_arguments_are_refused(
-    three: Three, args: tuple[str, ...], told: str, code: int
+    three: Three, args: tuple[str, ...], printed: str, code: int
 ) -> None:
     """One line that says why; 2 where the command line is wrong."""
-    assert told in reassign(three, *args, fails=code).stderr
+    assert printed in reassign(three, *args, fails=code).stderr
 
 
 def test_a_file_that_is_wrong(three: Three, tmp_path: Path) -> None:

@@ -189,7 +189,7 @@ class Classic:
         self._generation = -1
         self._waits: tuple[str, int] | None = None
         self._joins = True
-        self._told: list[Any] = []
+        self._reported: list[Any] = []
         self._leads = False
         self._known: dict[str, int] = {}
         self._beat_at = 0
@@ -282,7 +282,7 @@ class Classic:
     def _joined(self, answer: Any) -> None:
         self._id, self._generation = answer.member_id, answer.generation_id
         self._leads = bool(answer.leader) and answer.leader == self._id
-        self._told = answer.members
+        self._reported = answer.members
         part = "leads" if self._leads else "follows"
         self._rebalance.say(self.name, "JoinGroup", f"generation {self._generation}, {part}")
         self._beat_at = self._scenario.now_ms + BEAT_MS
@@ -305,7 +305,7 @@ class Classic:
 
     def _plan(self) -> dict[str, bytes]:
         subscribers = []
-        for each in self._told:
+        for each in self._reported:
             said = read_subscription(each.metadata)
             has = frozenset(
                 (topic.topic, number)
@@ -331,8 +331,10 @@ class Classic:
                 member: frozenset(p for p in share if held.get(p, member) == member)
                 for member, share in shares.items()
             }
-        told = {member: listed(set(share)) for member, share in sorted(shares.items())}
-        self._rebalance.say(self.name, "plans " + "; ".join(f"{k}: {v}" for k, v in told.items()))
+        reported = {member: listed(set(share)) for member, share in sorted(shares.items())}
+        self._rebalance.say(
+            self.name, "plans " + "; ".join(f"{k}: {v}" for k, v in reported.items())
+        )
         return {member: _assignment(share) for member, share in shares.items()}
 
     def _synced(self, answer: Any) -> None:
@@ -438,17 +440,17 @@ class Modern:
                 self._beat_at = self._scenario.now_ms  # It joins again at once.
             return True
         self._epoch = answer.member_epoch
-        told = self.reads if answer.assignment is None else self._told(answer.assignment)
-        if self._epoch == before and told == self.reads:
+        reported = self.reads if answer.assignment is None else self._reported(answer.assignment)
+        if self._epoch == before and reported == self.reads:
             return False
-        self._rebalance.say(self.name, what, f"epoch {self._epoch}, {listed(told)}")
-        if self.reads - told:
-            self._rebalance.say(self.name, f"gives up {listed(self.reads - told)}")
+        self._rebalance.say(self.name, what, f"epoch {self._epoch}, {listed(reported)}")
+        if self.reads - reported:
+            self._rebalance.say(self.name, f"gives up {listed(self.reads - reported)}")
             self._beat_at = self._scenario.now_ms  # It says so at once.
-        self.reads = told
+        self.reads = reported
         return True
 
-    def _told(self, assignment: Any) -> set[Partition]:
+    def _reported(self, assignment: Any) -> set[Partition]:
         names = self._scenario.image.topic_ids
         return {
             (names[each.topic_id], number)

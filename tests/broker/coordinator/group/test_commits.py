@@ -77,18 +77,20 @@ def test_long_metadata_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("failure", "told"),
+    ("failure", "reported"),
     [
         (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
         (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_COORDINATOR),
         (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.INVALID_COMMIT_OFFSET_SIZE),
     ],
 )
-def test_a_commit_that_is_not_written_does_not_count(failure: ErrorCode, told: ErrorCode) -> None:
+def test_a_commit_that_is_not_written_does_not_count(
+    failure: ErrorCode, reported: ErrorCode
+) -> None:
     """The client is told in words of its own protocol."""
     scenario = Scenario()
     scenario.fail_writes = failure
-    assert scenario.commit() is told
+    assert scenario.commit() is reported
     assert scenario.group.offsets == {}
 
 
@@ -152,7 +154,7 @@ def test_a_retention_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("member", "generation", "told"),
+    ("member", "generation", "reported"),
     [
         ("new", 2, None),
         ("new", 1, ErrorCode.STALE_MEMBER_EPOCH),
@@ -164,7 +166,7 @@ def test_a_retention_of_its_own() -> None:
     ],
 )
 def test_transactions_commit_for_members_of_the_consumer_protocol(
-    member: str, generation: int, told: ErrorCode | None
+    member: str, generation: int, reported: ErrorCode | None
 ) -> None:
     """In their epoch, of either protocol; one that does not say for whom is taken, as ever."""
     scenario = ConsumerScenario({"t": 2})
@@ -174,4 +176,4 @@ def test_transactions_commit_for_members_of_the_consumer_protocol(
     request = TxnOffsetCommitRequest(
         group_id="team", member_id=ids.get(member, member), generation_id=generation
     )
-    assert transactional_commit_fault(scenario.group, request) is told
+    assert transactional_commit_fault(scenario.group, request) is reported

@@ -48,12 +48,12 @@ def test_a_member_whose_connection_is_lost_stays_for_its_session(tmp_path: Path)
             while first.beat() == 0:
                 pass
         first.enter(version=3)
-        assert len(first.told.members) == 2
+        assert len(first.reported.members) == 2
         first.sync({})
         while first.beat() == 0:
             pass
         first.enter(version=3)
-        assert len(first.told.members) == 1
+        assert len(first.reported.members) == 1
 
 
 def test_waiting_clients_are_answered_when_the_broker_stops(tmp_path: Path) -> None:

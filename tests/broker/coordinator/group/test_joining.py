@@ -174,7 +174,7 @@ def test_the_metadata_of_all_members_is_bounded() -> None:
 def test_unused_member_ids_are_bounded() -> None:
     """Each is kept for a session timeout, without a member; as many as there may be members."""
     scenario = Scenario(members_max=3)
-    told = [scenario.error(scenario.join("a")) for _ in range(5)]
-    assert told == [ErrorCode.MEMBER_ID_REQUIRED] * 3 + [ErrorCode.GROUP_MAX_SIZE_REACHED] * 2
+    reported = [scenario.error(scenario.join("a")) for _ in range(5)]
+    assert reported == [ErrorCode.MEMBER_ID_REQUIRED] * 3 + [ErrorCode.GROUP_MAX_SIZE_REACHED] * 2
     scenario.pass_time(10_000)
     assert scenario.error(scenario.join("a")) is ErrorCode.MEMBER_ID_REQUIRED

@@ -39,7 +39,7 @@ def test_an_assignment_that_cannot_be_written_does_not_hold() -> None:
 
 
 @pytest.mark.parametrize(
-    ("failure", "told"),
+    ("failure", "reported"),
     [
         (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
         (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_COORDINATOR),
@@ -47,17 +47,17 @@ def test_an_assignment_that_cannot_be_written_does_not_hold() -> None:
         (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.UNKNOWN_SERVER_ERROR),
     ],
 )
-def test_a_failed_write_maps_to_a_membership_error(failure: ErrorCode, told: ErrorCode) -> None:
+def test_a_failed_write_maps_to_a_membership_error(failure: ErrorCode, reported: ErrorCode) -> None:
     """Errors of the log mean nothing to a member: a consumer would give up."""
     scenario = Scenario()
     member = scenario.enter("a")[0]
     scenario.fail_writes = failure
-    assert scenario.error(scenario.sync(member)) is told
+    assert scenario.error(scenario.sync(member)) is reported
     scenario = Scenario()
     scenario.join("a", instance="one")
     scenario.sync("one-1")
     scenario.fail_writes = failure
-    assert scenario.error(scenario.join("a", instance="one")) is told
+    assert scenario.error(scenario.join("a", instance="one")) is reported
 
 
 def test_sync_is_for_members_of_this_generation() -> None:

@@ -98,11 +98,11 @@ def test_members_of_the_consumer_protocol_are_counted_too() -> None:
     scenario = ConsumerScenario({"t": 3})
     scenario.limits = scenario.shard.limits = Scenario(memory_bytes_max=LIMIT).limits
     joins: dict[str, Any] = {"topic_partitions": [], "rebalance_timeout_ms": 1000}
-    told = scenario.beat("a", 0, subscribed_topic_names=["t"], **joins)
-    assert told.error_code == ErrorCode.NONE
+    response = scenario.beat("a", 0, subscribed_topic_names=["t"], **joins)
+    assert response.error_code == ErrorCode.NONE
     many = [f"{number:0200}" for number in range(LIMIT // 200)]
-    told = scenario.beat("b", 0, subscribed_topic_names=many, **joins)
-    assert told.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    response = scenario.beat("b", 0, subscribed_topic_names=many, **joins)
+    assert response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert list(scenario.consumers.members) == ["a"]
     scenario.beat("a", -1)
     assert scenario.shard.account.held < 4096

@@ -18,7 +18,7 @@ def test_a_marker_is_one_control_batch(tmp_path: Path) -> None:
     """Of the producer whose transaction it ends; groups hear of it at once, the caller when it
     counts.
     """
-    told: list[tuple[TopicPartition, ErrorCode]] = []
+    reported: list[tuple[TopicPartition, ErrorCode]] = []
     heard: list[tuple[TopicPartition, int, bool, int]] = []
 
     def ended(partition: Partition, producer_id: int, *, committed: bool, end: int) -> None:
@@ -32,7 +32,7 @@ def test_a_marker_is_one_control_batch(tmp_path: Path) -> None:
         producer.produce("t", b"v")
         writer = MarkerWriter(leader=node.broker.replicas.leader, ended=ended, clock_ms=lambda: 9)
         marker = Marker(Producer(producer.id, producer.epoch), True, 3)
-        assert writer.write(T0, marker, lambda tp, code: told.append((tp, code))) is None
+        assert writer.write(T0, marker, lambda tp, code: reported.append((tp, code))) is None
         log = node.broker.replicas.leader(T0).log
         data = log.read(1, 1000, upper_bound=2).read()
         ((_, header),) = headers(data)
@@ -40,6 +40,6 @@ def test_a_marker_is_one_control_batch(tmp_path: Path) -> None:
         assert (header.producer_id, header.producer_epoch) == (producer.id, producer.epoch)
         assert header.max_timestamp == 9
         nowhere = TopicPartition("t", 9)
-        assert writer.write(nowhere, marker, lambda tp, code: told.append((tp, code))) is None
+        assert writer.write(nowhere, marker, lambda tp, code: reported.append((tp, code))) is None
     assert heard == [(T0, producer.id, True, 2)]
-    assert told == [(T0, ErrorCode.NONE), (nowhere, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
+    assert reported == [(T0, ErrorCode.NONE), (nowhere, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]

@@ -255,7 +255,7 @@ def test_resigning_forgets_everything() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "reported"),
     [
         (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.COORDINATOR_NOT_AVAILABLE),
         (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_COORDINATOR),
@@ -263,9 +263,9 @@ def test_resigning_forgets_everything() -> None:
         (ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_failed_writes_map_to_producer_errors(code: ErrorCode, told: ErrorCode) -> None:
+def test_failed_writes_map_to_producer_errors(code: ErrorCode, reported: ErrorCode) -> None:
     """Retriable ones send it to ask again, or to look for the coordinator."""
-    assert write_error(code) is told
+    assert write_error(code) is reported
 
 
 def test_a_new_id_wants_a_producer_id() -> None:

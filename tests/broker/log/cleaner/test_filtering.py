@@ -33,7 +33,7 @@ def content(*pairs: tuple[bytes | None, bytes | None]) -> list[RecordContent]:
     ]
 
 
-class Told:
+class Reported:
     """A filter with a map of the given last offsets."""
 
     def __init__(
@@ -80,9 +80,9 @@ class Told:
 def test_a_batch_of_latest_records_is_kept_byte_for_byte(codec: Codec) -> None:
     """Nothing is recompressed, re-checksummed or moved without need."""
     data = build_batch(content(A, B), base_offset=5, codec=codec, leader_epoch=7)
-    kept = Told({b"a": 5, b"b": 6}).of(data)
+    kept = Reported({b"a": 5, b"b": 6}).of(data)
     assert kept == Kept(data, NOW + 1)
-    assert Told({b"a": 3}).of(data) == Kept(data, NOW + 1), "the clean part may be newer"
+    assert Reported({b"a": 3}).of(data) == Kept(data, NOW + 1), "the clean part may be newer"
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -98,7 +98,7 @@ def test_superseded_records_are_removed(codec: Codec) -> None:
         base_sequence=40,
     )
     before, every = parse_header(data), records(data)
-    header, left = Told({b"a": 8, b"b": 6, b"c": 100}).left(data)
+    header, left = Reported({b"a": 8, b"b": 6, b"c": 100}).left(data)
     assert left == [every[1], every[3]]
     assert header == before._replace(
         batch_length=header.batch_length, crc=header.crc, record_count=2
@@ -108,50 +108,50 @@ def test_superseded_records_are_removed(codec: Codec) -> None:
 def test_the_greatest_timestamp_follows_the_records() -> None:
     """Unless the broker's clock gave it, which holds for the batch as a whole."""
     data = build_batch(content(A, B), base_offset=5)
-    header, _ = Told({b"b": 9}).left(data)
+    header, _ = Reported({b"b": 9}).left(data)
     assert header.max_timestamp == NOW
     data = build_batch(
         content(A, B), base_offset=5, timestamp_type=TimestampType.APPEND, max_timestamp=NOW + 9
     )
-    header, left = Told({b"b": 9}).left(data)
+    header, left = Reported({b"b": 9}).left(data)
     assert (header.max_timestamp, [one.timestamp for one in left]) == (NOW + 9, [NOW + 9])
 
 
 def test_beyond_the_reach_of_the_map_everything_stays() -> None:
     """A pass that ended early says nothing of later records, keys or not."""
     data = build_batch(content(A, (None, b"x"), A), base_offset=5)
-    assert Told({b"a": 3}, reach=4).of(data) == Kept(data, NOW + 2)
-    _, left = Told({b"a": 6}, reach=6).left(data)
+    assert Reported({b"a": 3}, reach=4).of(data) == Kept(data, NOW + 2)
+    _, left = Reported({b"a": 6}, reach=6).left(data)
     assert [one.offset for one in left] == [7]
 
 
 def test_records_without_a_key_go() -> None:
     """They may be there from before the topic was compacted; they are counted."""
-    told = Told({})
-    assert told.of(build_batch(content((None, b"x"), (None, None)))) is None
-    assert told.filter.counts.keyless == 2
+    reported = Reported({})
+    assert reported.of(build_batch(content((None, b"x"), (None, None)))) is None
+    assert reported.filter.counts.keyless == 2
 
 
 def test_the_life_of_a_tombstone() -> None:
     """Its first cleaning sets the horizon, the next ones keep it, and behind it the record goes."""
     data = build_batch(content(A, (b"b", None)), base_offset=5, codec=Codec.LZ4)
     newest = {b"a": 5, b"b": 6}
-    header, left = Told(newest).left(data)
+    header, left = Reported(newest).left(data)
     assert header.delete_horizon_ms == NOW + KEPT_MS
     assert left == records(data), "timestamps survive the new base"
     assert header.codec is Codec.LZ4
-    first = Told(newest).of(data)
+    first = Reported(newest).of(data)
     assert first is not None
-    again = Told({}, now_ms=NOW + KEPT_MS - 1).of(bytes(first.data))
+    again = Reported({}, now_ms=NOW + KEPT_MS - 1).of(bytes(first.data))
     assert again == first, "the horizon does not move"
-    header, left = Told({}, now_ms=NOW + KEPT_MS).left(bytes(first.data))
+    header, left = Reported({}, now_ms=NOW + KEPT_MS).left(bytes(first.data))
     assert [(one.key, one.timestamp) for one in left] == [(b"a", NOW)]
     assert header.delete_horizon_ms == NOW + KEPT_MS, "the base stays while deltas refer to it"
 
 
 def test_a_tombstone_is_superseded_like_any_record() -> None:
     """A later value takes its place at once."""
-    assert Told({b"b": 9}).of(build_batch(content((b"b", None)), base_offset=5)) is None
+    assert Reported({b"b": 9}).of(build_batch(content((b"b", None)), base_offset=5)) is None
 
 
 def test_the_last_batch_of_a_producer_keeps_its_header() -> None:
@@ -161,35 +161,35 @@ def test_the_last_batch_of_a_producer_keeps_its_header() -> None:
         codec=Codec.GZIP, leader_epoch=3,
     )  # fmt: skip
     newest = {b"a": 100}
-    header, left = Told(newest, producers={9: LastRecord(6, 2)}).left(data)
+    header, left = Reported(newest, producers={9: LastRecord(6, 2)}).left(data)
     assert left == []
     assert header == parse_header(data)._replace(
         batch_length=49, crc=header.crc, attributes=0, base_timestamp=-1, record_count=0
     )
-    kept = Told(newest, producers={9: LastRecord(6, 2)}).of(data)
+    kept = Reported(newest, producers={9: LastRecord(6, 2)}).of(data)
     assert kept is not None
-    told = Told(newest, producers={9: LastRecord(6, 2)})
-    assert told.of(bytes(kept.data)) == kept, "an empty batch can be cleaned again"
-    assert Told(newest, producers={9: LastRecord(20, 2)}).of(bytes(kept.data)) is None
-    assert Told(newest).of(data) is None, "a producer that has expired keeps nothing"
+    reported = Reported(newest, producers={9: LastRecord(6, 2)})
+    assert reported.of(bytes(kept.data)) == kept, "an empty batch can be cleaned again"
+    assert Reported(newest, producers={9: LastRecord(20, 2)}).of(bytes(kept.data)) is None
+    assert Reported(newest).of(data) is None, "a producer that has expired keeps nothing"
 
 
 def test_the_last_batch_of_the_range_keeps_its_header() -> None:
     """Readers learn from it how far the offsets went."""
     data = build_batch(content(A, A), base_offset=5)
-    assert Told({b"a": 100}, upper_bound=8).of(data) is None
-    header, left = Told({b"a": 100}, upper_bound=7).left(data)
+    assert Reported({b"a": 100}, upper_bound=8).of(data) is None
+    header, left = Reported({b"a": 100}, upper_bound=7).left(data)
     assert (header.last_offset, left) == (6, [])
 
 
 def test_aborted_records_go() -> None:
     """Whether they are newest or not; the transaction's marker stays for a while."""
-    told = Told({b"a": 3}, aborted=[AbortedTransaction(9, 5, 7, 8)])
+    reported = Reported({b"a": 3}, aborted=[AbortedTransaction(9, 5, 7, 8)])
     data = build_batch(
         content(A, B), base_offset=5, transactional=True, producer_id=9, producer_epoch=0,
         base_sequence=0,
     )  # fmt: skip
-    assert told.of(data) is None
+    assert reported.of(data) is None
 
 
 def moved(data: bytes, offset: int) -> bytes:
@@ -203,29 +203,31 @@ def test_the_life_of_a_marker() -> None:
         base_sequence=0,
     )  # fmt: skip
     marker = moved(marker_of(9, 0, commit=True), 6)
-    told = Told({b"a": 5})
-    assert told.of(records_of_9) is not None
-    kept = told.of(marker)
+    reported = Reported({b"a": 5})
+    assert reported.of(records_of_9) is not None
+    kept = reported.of(marker)
     assert kept is not None
     assert kept.data == marker, "its transaction has records left"
 
-    header, left = Told({}).left(marker)
+    header, left = Reported({}).left(marker)
     assert header.delete_horizon_ms == NOW + KEPT_MS
     assert [(one.key, one.value, one.timestamp) for one in left] == [
         (one.key, one.value, one.timestamp) for one in records(marker)
     ]
-    marked = Told({}).of(marker)
+    marked = Reported({}).of(marker)
     assert marked is not None
-    waiting = Told({}, now_ms=NOW + KEPT_MS - 1).of(bytes(marked.data))
+    waiting = Reported({}, now_ms=NOW + KEPT_MS - 1).of(bytes(marked.data))
     assert waiting == marked
     late = NOW + KEPT_MS
-    assert Told({}, now_ms=late).of(bytes(marked.data)) is None
-    header, left = Told({}, now_ms=late, producers={9: LastRecord(None, 0)}).left(
+    assert Reported({}, now_ms=late).of(bytes(marked.data)) is None
+    header, left = Reported({}, now_ms=late, producers={9: LastRecord(None, 0)}).left(
         bytes(marked.data)
     )
     assert left == []
     assert header.is_control
-    assert Told({}, now_ms=late, producers={9: LastRecord(None, 1)}).of(bytes(marked.data)) is None
+    assert (
+        Reported({}, now_ms=late, producers={9: LastRecord(None, 1)}).of(bytes(marked.data)) is None
+    )
 
 
 @pytest.mark.parametrize("magic", [0, 1])
@@ -238,27 +240,29 @@ def test_old_formats(magic: int, codec: Codec) -> None:
     ]
     newest = {b"a": 7, b"b": 6, b"c": 8}
     data = build_message_set(every, magic=magic, codec=codec)
-    told = Told(newest)
+    reported = Reported(newest)
     size = int.from_bytes(data[8:12], "big") + 12
     entries = (
         [data]
         if codec is not Codec.NONE
         else [data[n : n + size] for n in range(0, len(data), size)]
     )
-    left = b"".join(bytes(kept.data) for entry in entries if (kept := told.of(entry)) is not None)
+    left = b"".join(
+        bytes(kept.data) for entry in entries if (kept := reported.of(entry)) is not None
+    )
     assert [(one.offset, one.timestamp, one.key, one.value) for one in messages(left)] == [
         record[:4] for record in every[1:]
     ]
-    assert Told(dict.fromkeys(newest, 100)).of(entries[0]) is None
-    assert Told({}).of(entries[0]) == Kept(entries[0], NOW if magic else -1)
+    assert Reported(dict.fromkeys(newest, 100)).of(entries[0]) is None
+    assert Reported({}).of(entries[0]) == Kept(entries[0], NOW if magic else -1)
 
 
 def test_old_tombstones_go_by_the_age_of_their_segment() -> None:
     """There is no room for a horizon in formats 0 and 1."""
     data = encode_message(Message(5, NOW, b"a", None, 1, 0))
-    told = Told({b"a": 5})
-    assert told.of(data, keep_legacy_tombstones=True) == Kept(data, NOW)
-    assert told.of(data, keep_legacy_tombstones=False) is None
+    reported = Reported({b"a": 5})
+    assert reported.of(data, keep_legacy_tombstones=True) == Kept(data, NOW)
+    assert reported.of(data, keep_legacy_tombstones=False) is None
 
 
 def test_a_corrupt_batch_stops_the_cleaning() -> None:
@@ -266,19 +270,19 @@ def test_a_corrupt_batch_stops_the_cleaning() -> None:
     data = bytearray(build_batch(content(A), codec=Codec.ZSTD))
     data[70:74] = b"\0\0\0\0"
     with pytest.raises(CorruptBatch):
-        Told({}).of(bytes(data))
+        Reported({}).of(bytes(data))
     old = bytearray(build_message_set([Record(1, 1, b"a", b"b")], magic=1, codec=Codec.GZIP))
     old[-3] ^= 1
     with pytest.raises(CorruptBatch):
-        Told({}).of(bytes(old))
+        Reported({}).of(bytes(old))
 
 
 def test_read_and_kept_records_are_counted() -> None:
     """For the log line and the metrics."""
-    told = Told({b"a": 6})
+    reported = Reported({b"a": 6})
     data = build_batch(content(A, A), base_offset=5)
-    kept = told.of(data)
+    kept = reported.of(data)
     assert kept is not None
-    counts = told.filter.counts
+    counts = reported.filter.counts
     assert (counts.records_read, counts.records_kept) == (2, 1)
     assert (counts.bytes_read, counts.bytes_kept) == (len(data), len(kept.data))

@@ -16,32 +16,32 @@ def batch(offset: int, producer: int, *, control: bool = False) -> StoredBatch:
 def test_a_transcript() -> None:
     """Producers 1 (commits) and 2 (aborts) interleave; then 2 commits."""
     aborted = AbortedTransaction(2, 11, 13, 14)
-    told = CleanedTransactions([aborted])
-    assert not told.batch_read(batch(10, 1))
-    assert told.batch_read(batch(11, 2)), "its records go"
-    assert not told.marker_read(batch(12, 1, control=True), COMMIT, empty=False)
-    assert not told.marker_read(batch(13, 2, control=True), ABORT, empty=False)
-    assert told.kept == [aborted], "the new index knows it while the marker stays"
-    assert not told.batch_read(batch(14, 2)), "its next transaction is another matter"
-    assert not told.marker_read(batch(15, 2, control=True), COMMIT, empty=False)
+    cleaned = CleanedTransactions([aborted])
+    assert not cleaned.batch_read(batch(10, 1))
+    assert cleaned.batch_read(batch(11, 2)), "its records go"
+    assert not cleaned.marker_read(batch(12, 1, control=True), COMMIT, empty=False)
+    assert not cleaned.marker_read(batch(13, 2, control=True), ABORT, empty=False)
+    assert cleaned.kept == [aborted], "the new index knows it while the marker stays"
+    assert not cleaned.batch_read(batch(14, 2)), "its next transaction is another matter"
+    assert not cleaned.marker_read(batch(15, 2, control=True), COMMIT, empty=False)
 
 
 def test_a_marker_without_records_is_not_needed() -> None:
     """An earlier cleaning took the records: the marker may follow."""
-    told = CleanedTransactions([AbortedTransaction(2, 3, 6, 7)])
-    assert told.marker_read(batch(5, 1, control=True), COMMIT, empty=False)
-    assert told.marker_read(batch(6, 2, control=True), ABORT, empty=False)
-    assert told.kept == []
+    cleaned = CleanedTransactions([AbortedTransaction(2, 3, 6, 7)])
+    assert cleaned.marker_read(batch(5, 1, control=True), COMMIT, empty=False)
+    assert cleaned.marker_read(batch(6, 2, control=True), ABORT, empty=False)
+    assert cleaned.kept == []
 
 
 def test_markers_of_other_kinds_and_empty_ones() -> None:
     """Nobody knows what an unknown control record is for, so it stays; an emptied one may go."""
-    told = CleanedTransactions([])
-    assert not told.marker_read(batch(1, 1, control=True), None, empty=False)
-    assert told.marker_read(batch(2, 1, control=True), None, empty=True)
+    cleaned = CleanedTransactions([])
+    assert not cleaned.marker_read(batch(1, 1, control=True), None, empty=False)
+    assert cleaned.marker_read(batch(2, 1, control=True), None, empty=True)
 
 
 def test_batches_outside_of_transactions() -> None:
     """Idempotent batches between those of a transaction are not part of it."""
-    told = CleanedTransactions([AbortedTransaction(2, 0, 6, 7)])
-    assert not told.batch_read(batch(1, 2)._replace(attributes=0))
+    cleaned = CleanedTransactions([AbortedTransaction(2, 0, 6, 7)])
+    assert not cleaned.batch_read(batch(1, 2)._replace(attributes=0))

@@ -14,11 +14,11 @@ from tests.broker.log.samples import NOW
 from tests.waiting import RUN, seconds
 
 
-def run(told: job.Job, parent: int) -> tuple[list[Message], str]:
+def run(given_job: job.Job, parent: int) -> tuple[list[Message], str]:
     """What the process answers to a job, and what it says to people."""
     done = subprocess.run(
         [sys.executable, "-m", worker.__name__, str(parent)],
-        input=job.encode(told),
+        input=job.encode(given_job),
         capture_output=True,
         timeout=seconds(RUN),
         check=False,
@@ -37,27 +37,27 @@ def a_job(tmp_path: Path) -> job.Job:
 
 def test_a_job_done(tmp_path: Path) -> None:
     """Every group is announced with its files complete, and the end is told."""
-    told = a_job(tmp_path)
-    answers, _ = run(told, os.getpid())
+    given_job = a_job(tmp_path)
+    answers, _ = run(given_job, os.getpid())
     *ready, finished = answers
     assert all(isinstance(one, GroupReady) for one in ready)
     bases = [base for one in ready if isinstance(one, GroupReady) for base in one.replaced]
-    assert bases == told.segments[:-1]
+    assert bases == given_job.segments[:-1]
     assert isinstance(finished, Finished)
-    assert finished.clean_to == told.first_uncleanable
+    assert finished.clean_to == given_job.first_uncleanable
     for one in ready:
         assert isinstance(one, GroupReady)
-        assert Path(told.directory, f"{one.replaced[0]:020d}.log.cleaned").exists()
+        assert Path(given_job.directory, f"{one.replaced[0]:020d}.log.cleaned").exists()
 
 
 def test_a_damaged_log(tmp_path: Path) -> None:
     """The process says where the bytes are that are no batch, and ends in order."""
-    told = a_job(tmp_path)
-    path = Path(told.directory, f"{told.segments[1]:020d}.log")
+    given_job = a_job(tmp_path)
+    path = Path(given_job.directory, f"{given_job.segments[1]:020d}.log")
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
-    answers, _ = run(told, os.getpid())
+    answers, _ = run(given_job, os.getpid())
     assert isinstance(answers[-1], Failed)
     assert answers[-1].trouble is Trouble.CORRUPT
     assert "CRC" in answers[-1].reason
@@ -65,23 +65,23 @@ def test_a_damaged_log(tmp_path: Path) -> None:
 
 def test_a_torn_segment(tmp_path: Path) -> None:
     """Half a batch at the end of a closed segment is damage: what it was is not lost silently."""
-    told = a_job(tmp_path)
-    path = Path(told.directory, f"{told.segments[0]:020d}.log")
+    given_job = a_job(tmp_path)
+    path = Path(given_job.directory, f"{given_job.segments[0]:020d}.log")
     os.truncate(path, path.stat().st_size - 3)
-    answers, _ = run(told, os.getpid())
+    answers, _ = run(given_job, os.getpid())
     assert isinstance(answers[-1], Failed)
     assert "no whole batch" in answers[-1].reason
 
 
 def test_a_vanished_segment(tmp_path: Path) -> None:
     """A topic that is deleted meanwhile is no damage."""
-    told = a_job(tmp_path)
-    Path(told.directory, f"{told.segments[0]:020d}.log").unlink()
-    answers, _ = run(told, os.getpid())
+    given_job = a_job(tmp_path)
+    Path(given_job.directory, f"{given_job.segments[0]:020d}.log").unlink()
+    answers, _ = run(given_job, os.getpid())
     assert answers == [
         Failed(
             trouble=Trouble.IO,
-            reason=f"No such file or directory ({told.directory}/{0:020d}.log)",
+            reason=f"No such file or directory ({given_job.directory}/{0:020d}.log)",
             errno=2,
         )
     ]
@@ -89,11 +89,11 @@ def test_a_vanished_segment(tmp_path: Path) -> None:
 
 def test_it_does_not_outlive_its_broker(tmp_path: Path) -> None:
     """Started by a broker that has gone already, it touches nothing."""
-    told = a_job(tmp_path)
-    answers, said = run(told, os.getpid() + 1)
+    given_job = a_job(tmp_path)
+    answers, said = run(given_job, os.getpid() + 1)
     assert answers == []
     assert "gone already" in said
-    assert not list(Path(told.directory).glob("*.cleaned"))
+    assert not list(Path(given_job.directory).glob("*.cleaned"))
 
 
 def test_other_orders() -> None:

@@ -270,16 +270,16 @@ def test_a_local_failure_does_not_hold_back_leader_and_isr(embedded: Embedded) -
 
     async def scenario() -> None:
         async with beside(embedded) as thread:
-            told: list[int] = []
+            reported: list[int] = []
 
             def on_view(_view: TargetState | None, epoch: int) -> dict[str, KafkaError]:
-                told.append(epoch)
+                reported.append(epoch)
                 return {}
 
             thread.attach(lambda _old, _new: 1 // 0, on_view)  # type: ignore[arg-type, return-value]
             with pytest.raises(ZeroDivisionError):
                 await thread.run(lambda controller: create("t", controller))
-            assert told
+            assert reported
 
     loop_errors: list[object] = []
 

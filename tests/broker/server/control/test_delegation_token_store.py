@@ -43,9 +43,9 @@ class Member:
 
     def hear(self) -> bool:
         """Read what it was told of; whether that was anything."""
-        if told := self.store.take_heard():
+        if reported := self.store.take_heard():
             self.tokens.catch_up(now_ms=NOW_MS, everything=False)
-        return told
+        return reported
 
 
 @pytest.fixture

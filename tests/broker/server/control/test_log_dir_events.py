@@ -68,8 +68,8 @@ def test_caught_up_peers_are_reported_once() -> None:
 
     async def scenario() -> None:
         thread, led = Thread(), Led()
-        told = events(thread, led)
-        told.look()
+        reported = events(thread, led)
+        reported.look()
         assert thread.notes == 0
         for partitions, notes in (
             ({ONE}, 1),
@@ -79,8 +79,8 @@ def test_caught_up_peers_are_reported_once() -> None:
             ({ONE}, 3),
         ):
             led.partitions = frozenset(partitions)
-            told.look()
-            told.look()
+            reported.look()
+            reported.look()
             assert thread.notes == notes
 
     asyncio.run(scenario())

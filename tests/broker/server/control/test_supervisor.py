@@ -55,11 +55,11 @@ def line(hosts: str, timeout_ms: int = 60_000) -> str:
 
 def test_the_last_whole_line_counts() -> None:
     """However it is cut into pieces; nothing is to be ended before anything was told."""
-    told = Received()
-    assert told.last == NONE
+    reported = Received()
+    assert reported.last == NONE
     for data, last in ((b"1 a", NONE), (b"b 2 c\n2", "1 ab 2 c"), (b" x\n-\n", NONE)):
-        told.take(data)
-        assert told.last == last
+        reported.take(data)
+        assert reported.last == last
 
 
 def test_a_session_is_closed() -> None:

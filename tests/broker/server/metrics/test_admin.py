@@ -88,11 +88,15 @@ def test_probes_follow_a_recovery(killed: Path, monkeypatch: pytest.MonkeyPatch)
         assert status == HTTPStatus.SERVICE_UNAVAILABLE
         assert reason.startswith("broker state is RECOVERY: Recovering 0/1 logs in ")
         status, body = get(node, "/recovery")
-        told = json.loads(body)
-        assert (status, told["state"], told["currentDirectory"]) == (200, "RECOVERY", str(killed))
-        assert (told["logs"], told["remainingLogsToRecover"]) == (1, 1)
-        assert (told["segments"], told["remainingSegmentsToRecover"]) == (1, 1)
-        assert told["bytes"] == told["remainingBytesToRecover"] > 0
+        reported = json.loads(body)
+        assert (status, reported["state"], reported["currentDirectory"]) == (
+            200,
+            "RECOVERY",
+            str(killed),
+        )
+        assert (reported["logs"], reported["remainingLogsToRecover"]) == (1, 1)
+        assert (reported["segments"], reported["remainingSegmentsToRecover"]) == (1, 1)
+        assert reported["bytes"] == reported["remainingBytesToRecover"] > 0
         for path, answer in UNKNOWN.items():
             status, body = get(node, path)
             assert (status, json.loads(body)[answer]) == (503, False), path
@@ -102,9 +106,9 @@ def test_probes_follow_a_recovery(killed: Path, monkeypatch: pytest.MonkeyPatch)
         assert f'{left}{{logdirectory="{killed}"}} 1.0' in metrics
         go_on.set()
         wait_for("readiness", lambda: get(node, "/ready"), until=lambda it: it[0] == 200)
-        told = json.loads(get(node, "/recovery")[1])
-        assert (told["state"], told["remainingLogsToRecover"]) == ("RUNNING", 0)
-        assert told["remainingBytesToRecover"] == 0
+        reported = json.loads(get(node, "/recovery")[1])
+        assert (reported["state"], reported["remainingLogsToRecover"]) == ("RUNNING", 0)
+        assert reported["remainingBytesToRecover"] == 0
 
 
 def test_a_recovery_that_is_stuck_is_not_alive(
@@ -127,8 +131,8 @@ def test_former_names_answer_the_same(tmp_path: Path) -> None:
         wire.create_topic("orders", partitions=3)
         for former, name in admin.FORMER_PATHS.items():
             assert get(node, former) == get(node, name)
-        told = json.loads(get(node, "/in-sync")[1])
-    assert told == {
+        reported = json.loads(get(node, "/in-sync")[1])
+    assert reported == {
         "inSync": True, "caughtUp": True, "percent": 100.0, "replicas": 3, "behind": [],
     }  # fmt: skip
 
@@ -144,6 +148,6 @@ def test_nothing_is_in_sync_before_the_controller_has_spoken(tmp_path: Path) -> 
         status, body = get(node, "/in-sync")
         node.broker.controller.metadata_received = heard
     assert status == HTTPStatus.SERVICE_UNAVAILABLE
-    told = json.loads(body)
-    assert (told["inSync"], told["caughtUp"]) == (False, False)
-    assert told["reason"] == "waiting for the first UpdateMetadata from the controller"
+    reported = json.loads(body)
+    assert (reported["inSync"], reported["caughtUp"]) == (False, False)
+    assert reported["reason"] == "waiting for the first UpdateMetadata from the controller"

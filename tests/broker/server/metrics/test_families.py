@@ -147,7 +147,7 @@ def test_quotas_of_clients(node: BrokerServer) -> None:
 
 def test_every_family_is_documented(node: BrokerServer) -> None:
     """`docs/operations/metrics.md` names what there is, and nothing else."""
-    told = set(re.findall(r"`((?:kafka|barnabas)_[a-z_]+)`", DOCUMENT.read_text("utf-8")))
+    reported = set(re.findall(r"`((?:kafka|barnabas)_[a-z_]+)`", DOCUMENT.read_text("utf-8")))
     families = list(scrape(node).values())
     # A broker that has a ZooKeeper has these besides.
     families += Waits(None, SessionCounts()).families(0)
@@ -156,7 +156,7 @@ def test_every_family_is_documented(node: BrokerServer) -> None:
         for family in families
         if family.name.startswith(("kafka_", "barnabas_"))
     }
-    assert told == there
+    assert reported == there
 
 
 def test_slices_lose_nothing() -> None:

@@ -89,9 +89,9 @@ def test_session_states_are_counted() -> None:
     counts.expired()
     counts.took(1500)
     found = {family.name: family for family in waits.families(0)}
-    told = {name.removeprefix(SESSION): each.samples[0].value for name, each in found.items()}
-    assert told["zookeepersyncconnects"] == 2
-    assert told["zookeeperdisconnects"] == told["zookeeperexpires"] == 1
+    reported = {name.removeprefix(SESSION): each.samples[0].value for name, each in found.items()}
+    assert reported["zookeepersyncconnects"] == 2
+    assert reported["zookeeperdisconnects"] == reported["zookeeperexpires"] == 1
     states = {each.labels["state"]: each.value for each in found[f"{SESSION}sessionstate"].samples}
     assert [state for state, is_it in states.items() if is_it] == ["EXPIRED"]
     counts.closed()

@@ -182,8 +182,8 @@ def test_only_brokers_act_as_brokers(tmp_path: Path) -> None:
             producer_epoch=0,
             topics=[WritableTxnMarkerTopic(name="t", partition_indexes=[0])],
         )
-        told = wire.ask(WriteTxnMarkersRequest(markers=[marker]), 1)
-        assert told.markers[0].topics[0].partitions[0].error_code == refused
+        reported = wire.ask(WriteTxnMarkersRequest(markers=[marker]), 1)
+        assert reported.markers[0].topics[0].partitions[0].error_code == refused
         fetched = wire.ask(fetch_request([("t", 0, 0)], replica_id=1), 12)
         (partition,) = fetched.responses[0].partitions
         assert partition.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED

@@ -135,7 +135,7 @@ def test_service_times_of_clients_are_bounded(addresses: int) -> None:
             assert len(served.requests._ends) <= CLIENTS_MAX
         await served.rounds(5)
         assert not served.requests._ends
-        assert not served.requests._turns
+        assert not served.requests._queues
 
     play(scenario)
 

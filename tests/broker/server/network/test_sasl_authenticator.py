@@ -224,8 +224,8 @@ def test_a_mechanism_that_is_not_offered(wire: Wire) -> None:
 def test_versions_are_asked_for_again_in_one_that_is_served(wire: Wire) -> None:
     """franz-go begins with the newest it knows, which Kafka 3.9 does not have (KIP-511)."""
     wire.send(VERSIONS, 5)
-    _, told = wire.receive(ApiVersionsResponse, 0)
-    assert told.error_code == ErrorCode.UNSUPPORTED_VERSION
+    _, reported = wire.receive(ApiVersionsResponse, 0)
+    assert reported.error_code == ErrorCode.UNSUPPORTED_VERSION
     assert wire.ask(VERSIONS, 4).error_code == ErrorCode.NONE
     handshake = wire.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
     assert handshake.error_code == ErrorCode.NONE

@@ -173,7 +173,7 @@ def test_requests_that_came_together_are_served_in_turns(
         original(self)
 
     monkeypatch.setattr(session, "TIME_SLICE_S", 0.0)
-    monkeypatch.setattr(Session, "_begin_turn", begin)
+    monkeypatch.setattr(Session, "_begin_time_slice", begin)
     wire.socket.sendall(b"".join(wire.frame(VERSIONS, 3) for _ in range(50)))
     for _ in range(50):
         wire.receive(ApiVersionsResponse, 3)

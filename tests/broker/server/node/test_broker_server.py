@@ -94,12 +94,12 @@ def test_several_listeners_advertise_their_own(tmp_path: Path) -> None:
         "inter.broker.listener.name": "INSIDE",
     }
     with running_node(tmp_path, settings) as node:
-        told = []
+        reported = []
         for listener in node.listeners:
             with Wire(listener.port) as wire:
                 (broker,) = wire.ask(MetadataRequest(topics=[]), 9).brokers
-                told.append((broker.host, broker.port))
-    assert told == [("inside.example", 1001), ("outside.example", 1002)]
+                reported.append((broker.host, broker.port))
+    assert reported == [("inside.example", 1001), ("outside.example", 1002)]
 
 
 def test_an_id_is_chosen_once(tmp_path: Path) -> None:
@@ -140,5 +140,5 @@ def test_logs_are_spread_over_directories(tmp_path: Path) -> None:
 )
 def test_advertised(settings: dict[str, str], endpoint: Endpoint) -> None:
     """What was left open is filled in: the bound port, this machine's name."""
-    told = advertised_endpoints(BrokerSettings.from_mapping(settings), {"PLAINTEXT": 4242})
-    assert told == (endpoint,)
+    reported = advertised_endpoints(BrokerSettings.from_mapping(settings), {"PLAINTEXT": 4242})
+    assert reported == (endpoint,)

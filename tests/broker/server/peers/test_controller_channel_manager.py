@@ -86,7 +86,7 @@ BROKERS = {
 VIEW = TargetState(MetadataImage(cluster_id="c").with_changes(brokers=BROKERS, put=(TOPIC,)))
 
 
-class Told:
+class Receiver:
     """A broker that obeys; `hang_up` of its first requests end the connection instead."""
 
     def __init__(self, hang_up: int = 0) -> None:
@@ -206,20 +206,20 @@ class Told:
 
 def test_an_unanswered_request_is_sent_again() -> None:
     """Where everybody is comes first to who knows nothing; later only what has changed."""
-    told = Told(hang_up=1)
+    receiver = Receiver(hang_up=1)
 
     async def scenario(peers: Peers) -> None:
-        channels = told.channels(peers)
+        channels = receiver.channels(peers)
         assert channels.take(VIEW, 3) == {}
-        first = [await told.requests.get() for _ in range(3)]
+        first = [await receiver.requests.get() for _ in range(3)]
         assert first == [ApiKey.UPDATE_METADATA, ApiKey.UPDATE_METADATA, ApiKey.LEADER_AND_ISR]
         shrunk = replace(TOPIC, partitions=(replace(STATE, isr=(7,), partition_epoch=1),))
         channels.take(TargetState(VIEW.image.with_changes(put=(shrunk,))), 3)
-        assert await told.requests.get() is ApiKey.UPDATE_METADATA
+        assert await receiver.requests.get() is ApiKey.UPDATE_METADATA
         await channels.close()
-        assert told.requests.empty()
+        assert receiver.requests.empty()
 
-    against(told.serve, scenario)
+    against(receiver.serve, scenario)
 
 
 @pytest.mark.parametrize(
@@ -228,22 +228,22 @@ def test_an_unanswered_request_is_sent_again() -> None:
 @pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_SERVER_ERROR, 9999])
 def test_a_failed_request_is_sent_again(key: ApiKey, code: int) -> None:
     """Nothing else would tell it: it would lead nothing, or know nothing, until the next change."""
-    told = Told()
-    told.codes[key] = [code, code]
+    receiver = Receiver()
+    receiver.codes[key] = [code, code]
 
     async def scenario(peers: Peers) -> None:
-        channels = told.channels(peers)
+        channels = receiver.channels(peers)
         put = () if key is ApiKey.STOP_REPLICA else (TOPIC,)
         image = VIEW.image.with_changes(remove=frozenset({"t"})).with_changes(put=put)
         channels.take(TargetState(image, {} if put else {"t": TOPIC}), 3)
         async with asyncio.timeout(seconds(ANSWER)):
             for _ in range(3):
-                while await told.requests.get() is not key:
+                while await receiver.requests.get() is not key:
                     pass
             await channels.close()
-        assert not told.codes[key]
+        assert not receiver.codes[key]
 
-    against(told.serve, scenario)
+    against(receiver.serve, scenario)
 
 
 def test_a_broker_that_refuses_for_long_does_not_fill_the_log(
@@ -252,16 +252,16 @@ def test_a_broker_that_refuses_for_long_does_not_fill_the_log(
     """It is told as often as before."""
     attempts = 100
     monkeypatch.setattr(controller_channel_manager, "RETRY_S", 0)
-    told = Told()
-    told.codes[ApiKey.UPDATE_METADATA] = [ErrorCode.UNKNOWN_SERVER_ERROR] * attempts
+    receiver = Receiver()
+    receiver.codes[ApiKey.UPDATE_METADATA] = [ErrorCode.UNKNOWN_SERVER_ERROR] * attempts
 
     async def scenario(peers: Peers) -> None:
-        channels = told.channels(peers)
+        channels = receiver.channels(peers)
         channels.take(VIEW, 3)
-        await wait_for_async("no more refusals", lambda: not told.codes[ApiKey.UPDATE_METADATA])
+        await wait_for_async("no more refusals", lambda: not receiver.codes[ApiKey.UPDATE_METADATA])
         await channels.close()
 
-    against(told.serve, scenario)
+    against(receiver.serve, scenario)
     lines = [it.getMessage() for it in caplog.records if it.levelno == logging.WARNING]
     assert [line.split()[5] for line in lines] == [
         f"attempts={it}" for it in (1, 2, 4, 8, 16, 32, 64)
@@ -270,81 +270,81 @@ def test_a_broker_that_refuses_for_long_does_not_fill_the_log(
 
 def test_a_stale_controller_epoch_ends_the_retries() -> None:
     """It is not the controller any more, and is about to hear of it."""
-    told = Told()
-    told.codes[ApiKey.LEADER_AND_ISR] = [ErrorCode.STALE_CONTROLLER_EPOCH]
+    receiver = Receiver()
+    receiver.codes[ApiKey.LEADER_AND_ISR] = [ErrorCode.STALE_CONTROLLER_EPOCH]
 
     async def scenario(peers: Peers) -> None:
-        channels = told.channels(peers)
+        channels = receiver.channels(peers)
         channels.take(VIEW, 3)
-        while await told.requests.get() is not ApiKey.LEADER_AND_ISR:
+        while await receiver.requests.get() is not ApiKey.LEADER_AND_ISR:
             pass
         await channels.close()
-        assert told.requests.empty()
+        assert receiver.requests.empty()
 
-    against(told.serve, scenario)
+    against(receiver.serve, scenario)
 
 
 def test_old_brokers_get_an_unclean_leader_as_any_other() -> None:
     """As of any other: their LeaderAndIsr has no word for it."""
-    told = Told()
+    receiver = Receiver()
 
     async def scenario(peers: Peers) -> None:
-        channels = told.channels(peers)
+        channels = receiver.channels(peers)
         topic = replace(TOPIC, partitions=(replace(STATE, recovering=True),))
         channels.take(TargetState(VIEW.image.with_changes(put=(topic,))), 3)
-        first = [await told.requests.get() for _ in range(2)]
+        first = [await receiver.requests.get() for _ in range(2)]
         assert first == [ApiKey.UPDATE_METADATA, ApiKey.LEADER_AND_ISR]
         await channels.close()
 
-    against(told.serve, scenario)
+    against(receiver.serve, scenario)
 
 
 def test_deletions_are_reported_with_what_was_refused() -> None:
     """This broker's own are done at once, and its failures told."""
-    told = Told()
+    receiver = Receiver()
 
     async def scenario(peers: Peers) -> None:
-        channels = told.channels(peers)
+        channels = receiver.channels(peers)
         deleting = {name: replace(TOPIC, name=name) for name in ("t", "bad")}
         view = TargetState(VIEW.image.with_changes(remove=frozenset({"t"})), deleting)
         assert list(channels.take(view, 3)) == ["bad"]
-        assert sorted(told.stopped) == [(("bad", 0), True), (("t", 0), True)]
-        assert await told.reports.get() == (7, view, frozenset({"bad"}))
+        assert sorted(receiver.stopped) == [(("bad", 0), True), (("t", 0), True)]
+        assert await receiver.reports.get() == (7, view, frozenset({"bad"}))
         await channels.close()
 
-    against(told.serve, scenario)
+    against(receiver.serve, scenario)
 
 
 def test_own_deletions_are_reported_when_the_last_replica_is_gone() -> None:
     """Those behind a truncation: a failure of one is tried again, and reported then."""
-    told = Told()
-    told.late["t"] = []
+    receiver = Receiver()
+    receiver.late["t"] = []
 
     async def scenario(peers: Peers) -> None:
-        channels = told.channels(peers)
+        channels = receiver.channels(peers)
         two = replace(TOPIC, partitions=(STATE, STATE))
         deleting = {"t": two, "bad": replace(TOPIC, name="bad")}
         image = VIEW.image.with_changes(brokers={1: VIEW.image.brokers[1]}, remove=frozenset({"t"}))
         view = TargetState(image, deleting)
         assert sorted(channels.take(view, 3)) == ["bad", "t"]
-        first, second = told.late["t"]
+        first, second = receiver.late["t"]
         first(None)
         second(OSError("no rename"))
-        assert told.reports.empty()
+        assert receiver.reports.empty()
         second(None)
-        assert await told.reports.get() == (1, view, frozenset({"bad"}))
+        assert await receiver.reports.get() == (1, view, frozenset({"bad"}))
         second(None)
         channels.take(None, 3)
         await channels.close()
-        assert told.reports.empty()
+        assert receiver.reports.empty()
 
-    against(told.serve, scenario)
+    against(receiver.serve, scenario)
 
 
 @pytest.mark.parametrize("error", [KafkaError(ErrorCode.KAFKA_STORAGE_ERROR), ValueError("a bug")])
 def test_own_deletions_are_not_reported_while_one_of_the_topic_has_failed(error: Exception) -> None:
     """The last of those behind truncations is not the last of the topic then."""
-    told = Told()
+    receiver = Receiver()
     ends: list[Ended] = []
 
     def stop(tp: TopicPartition, delete: bool, ended: Ended) -> bool:
@@ -353,28 +353,28 @@ def test_own_deletions_are_not_reported_while_one_of_the_topic_has_failed(error:
         ends.append(ended)
         return False
 
-    told.stop = stop  # type: ignore[method-assign]
+    receiver.stop = stop  # type: ignore[method-assign]
 
     async def scenario(peers: Peers) -> None:
-        channels = told.channels(peers)
+        channels = receiver.channels(peers)
         deleting = {"t": replace(TOPIC, partitions=(STATE, STATE))}
         image = VIEW.image.with_changes(brokers={1: VIEW.image.brokers[1]}, remove=frozenset({"t"}))
         assert list(channels.take(TargetState(image, deleting), 3)) == ["t"]
         ends[0](None)
         await asyncio.sleep(0)
         await channels.close()
-        assert told.reports.empty()
+        assert receiver.reports.empty()
 
-    against(told.serve, scenario)
+    against(receiver.serve, scenario)
 
 
 def test_own_deletions_do_not_wait_for_replicas_that_were_moved_away() -> None:
     """Whose logs are deleted late, too, before the topic is: no deletion of the topic failed."""
-    told = Told()
-    told.late["t"] = []
+    receiver = Receiver()
+    receiver.late["t"] = []
 
     async def scenario(peers: Peers) -> None:
-        channels = told.channels(peers)
+        channels = receiver.channels(peers)
         alone = VIEW.image.with_changes(brokers={1: VIEW.image.brokers[1]})
         moved = replace(TOPIC, partitions=(replace(STATE, replicas=(7,), isr=(7,)), STATE))
         both = alone.with_changes(put=(replace(TOPIC, partitions=(STATE, STATE)),))
@@ -383,33 +383,33 @@ def test_own_deletions_do_not_wait_for_replicas_that_were_moved_away() -> None:
         assert channels.take(TargetState(image), 3) == {}
         view = TargetState(alone.with_changes(remove=frozenset({"t"})), {"t": moved})
         assert list(channels.take(view, 3)) == ["t"]
-        away, deleted = told.late["t"]
+        away, deleted = receiver.late["t"]
         deleted(None)
-        assert await told.reports.get() == (1, view, frozenset())
+        assert await receiver.reports.get() == (1, view, frozenset())
         away(None)
         await channels.close()
 
-    against(told.serve, scenario)
+    against(receiver.serve, scenario)
 
 
 def test_a_broker_that_fails_to_obey_one_request_is_sent_the_others() -> None:
     """It may fail for ever at a partition, and is to know of all others and to delete topics."""
-    told = Told()
-    told.codes[ApiKey.LEADER_AND_ISR] = [ErrorCode.UNKNOWN_SERVER_ERROR] * 100
+    receiver = Receiver()
+    receiver.codes[ApiKey.LEADER_AND_ISR] = [ErrorCode.UNKNOWN_SERVER_ERROR] * 100
 
     async def scenario(peers: Peers) -> None:
-        channels = told.channels(peers)
+        channels = receiver.channels(peers)
         channels.take(TargetState(VIEW.image, {"u": replace(TOPIC, name="u")}), 3)
         async with asyncio.timeout(seconds(ANSWER)):
-            while await told.requests.get() is not ApiKey.LEADER_AND_ISR:
+            while await receiver.requests.get() is not ApiKey.LEADER_AND_ISR:
                 pass
-            assert await told.requests.get() is ApiKey.STOP_REPLICA
-        assert told.reports.empty()
-        told.codes.clear()
-        assert (await told.reports.get())[0] == 7
+            assert await receiver.requests.get() is ApiKey.STOP_REPLICA
+        assert receiver.reports.empty()
+        receiver.codes.clear()
+        assert (await receiver.reports.get())[0] == 7
         await channels.close()
 
-    against(told.serve, scenario)
+    against(receiver.serve, scenario)
 
 
 def test_a_channel_survives_an_unexpected_error(
@@ -417,28 +417,28 @@ def test_a_channel_survives_an_unexpected_error(
 ) -> None:
     """A bug is logged with its traceback, and the broker is told of the next change."""
     monkeypatch.setattr(controller_channel_manager, "RETRY_S", 0.0)
-    told = Told()
-    told.bugs.append(ValueError("a bug"))
+    receiver = Receiver()
+    receiver.bugs.append(ValueError("a bug"))
 
     async def scenario(peers: Peers) -> None:
-        channels = told.channels(peers)
+        channels = receiver.channels(peers)
         view = TargetState(VIEW.image.with_changes(remove=frozenset({"t"})), {"t": TOPIC})
         channels.take(view, 3)
-        while await told.requests.get() is not ApiKey.STOP_REPLICA:
+        while await receiver.requests.get() is not ApiKey.STOP_REPLICA:
             pass
         channels.take(VIEW, 3)
-        while await told.requests.get() is not ApiKey.LEADER_AND_ISR:
+        while await receiver.requests.get() is not ApiKey.LEADER_AND_ISR:
             pass
         await channels.close()
 
-    against(told.serve, scenario)
+    against(receiver.serve, scenario)
     assert "Task failed: control channel to broker 7; restart in" in caplog.text
     assert "ValueError: a bug" in caplog.text
 
 
 def test_each_task_survives_what_it_meets() -> None:
     """The channel, and what tells of this broker's own replicas: what each waits for fails."""
-    told = Told()
+    receiver = Receiver()
 
     async def scenario(peers: Peers) -> None:
         async def kill(kind: str) -> None:
@@ -447,50 +447,50 @@ def test_each_task_survives_what_it_meets() -> None:
             failures = background().failures
             await wait_for_async("its end", lambda: failures[task.get_name()], until=bool)
 
-        channels = told.channels(peers)
+        channels = receiver.channels(peers)
         channels.take(VIEW, 3)
-        while await told.requests.get() is not ApiKey.LEADER_AND_ISR:
+        while await receiver.requests.get() is not ApiKey.LEADER_AND_ISR:
             pass
         await kill("control channel")
-        told.refuse_storage = 1 << 30
-        told.counted_out.add(TP)
+        receiver.refuse_storage = 1 << 30
+        receiver.counted_out.add(TP)
         channels.take(asked(VIEW, 1), 3)
-        while await told.requests.get() is not ApiKey.LEADER_AND_ISR:
+        while await receiver.requests.get() is not ApiKey.LEADER_AND_ISR:
             pass
         await kill("reporting own directories")
-        told.refuse_storage = 0
-        assert await told.answers.get() == (1, {TP: StorageAnswer(0, usable=False)})
+        receiver.refuse_storage = 0
+        assert await receiver.answers.get() == (1, {TP: StorageAnswer(0, usable=False)})
         await channels.close()
 
-    against(told.serve, scenario)
+    against(receiver.serve, scenario)
 
 
 def test_a_report_that_failed_is_made_again() -> None:
     """A deletion is not finished before."""
-    told = Told()
-    report, failing = told.report, [ValueError("a bug")]
+    receiver = Receiver()
+    report, failing = receiver.report, [ValueError("a bug")]
 
     async def failing_first(broker: int, view: TargetState, refused: frozenset[str]) -> None:
         if failing:
             raise failing.pop()
         await report(broker, view, refused)
 
-    told.report = failing_first  # type: ignore[method-assign]
+    receiver.report = failing_first  # type: ignore[method-assign]
 
     async def scenario(peers: Peers) -> None:
-        channels = told.channels(peers)
+        channels = receiver.channels(peers)
         view = TargetState(VIEW.image.with_changes(remove=frozenset({"t"})), {"t": TOPIC})
         channels.take(view, 3)
-        assert await told.reports.get() == (7, view, frozenset({"bad"}))
+        assert await receiver.reports.get() == (7, view, frozenset({"bad"}))
         await channels.close()
 
-    against(told.serve, scenario)
+    against(receiver.serve, scenario)
 
 
 @pytest.mark.parametrize("error", [KafkaError(ErrorCode.KAFKA_STORAGE_ERROR), ValueError("a bug")])
 def test_the_others_are_given_up_where_one_cannot_be(error: Exception) -> None:
     """Whatever it meets."""
-    told = Told()
+    receiver = Receiver()
     given_up = []
 
     def stop(tp: TopicPartition, delete: bool, ended: Ended) -> bool:
@@ -500,37 +500,37 @@ def test_the_others_are_given_up_where_one_cannot_be(error: Exception) -> None:
             raise error
         return True
 
-    told.stop = stop  # type: ignore[method-assign]
+    receiver.stop = stop  # type: ignore[method-assign]
 
     async def scenario(peers: Peers) -> None:
-        channels = told.channels(peers)
+        channels = receiver.channels(peers)
         deleting = {name: replace(TOPIC, name=name) for name in ("a", "b")}
         view = TargetState(VIEW.image.with_changes(remove=frozenset({"t"})), deleting)
         assert list(channels.take(view, 3)) == [given_up[0]]
         assert sorted(given_up) == ["a", "b"]
         await channels.close()
 
-    against(told.serve, scenario)
+    against(receiver.serve, scenario)
 
 
 def test_a_resigned_controller_sends_nothing() -> None:
     """After a resignation, and after the end."""
-    told = Told()
+    receiver = Receiver()
 
     async def scenario(peers: Peers) -> None:
-        channels = told.channels(peers)
+        channels = receiver.channels(peers)
         channels.take(VIEW, 3)
-        while await told.requests.get() is not ApiKey.LEADER_AND_ISR:
+        while await receiver.requests.get() is not ApiKey.LEADER_AND_ISR:
             pass
         channels.take(None, 4)
         channels.take(VIEW, 5)
-        again = [await told.requests.get() for _ in range(2)]
+        again = [await receiver.requests.get() for _ in range(2)]
         assert again == [ApiKey.UPDATE_METADATA, ApiKey.LEADER_AND_ISR]
         await channels.close()
         assert channels.take(VIEW, 6) == {}
-        assert told.requests.empty()
+        assert receiver.requests.empty()
 
-    against(told.serve, scenario)
+    against(receiver.serve, scenario)
 
 
 TP = TopicPartition("t", 0)
@@ -543,69 +543,69 @@ def asked(view: TargetState, times: int) -> TargetState:
 
 def test_storage_errors_of_a_broker_are_reported() -> None:
     """While it cannot use a replica, and once more when it can; a report that fails is repeated."""
-    told = Told()
-    told.refuse_storage = 1
-    told.storage_code = ErrorCode.KAFKA_STORAGE_ERROR
+    receiver = Receiver()
+    receiver.refuse_storage = 1
+    receiver.storage_code = ErrorCode.KAFKA_STORAGE_ERROR
 
     async def scenario(peers: Peers) -> None:
-        channels = told.channels(peers)
+        channels = receiver.channels(peers)
         channels.take(VIEW, 3)
-        assert await told.answers.get() == (7, {TP: StorageAnswer(0, usable=False)})
-        told.storage_code = ErrorCode.NONE
+        assert await receiver.answers.get() == (7, {TP: StorageAnswer(0, usable=False)})
+        receiver.storage_code = ErrorCode.NONE
         channels.take(asked(VIEW, 1), 3)
-        assert await told.answers.get() == (7, {TP: StorageAnswer(0, usable=True)})
-        while not told.requests.empty():
-            told.requests.get_nowait()
+        assert await receiver.answers.get() == (7, {TP: StorageAnswer(0, usable=True)})
+        while not receiver.requests.empty():
+            receiver.requests.get_nowait()
         channels.take(asked(VIEW, 2), 3)
-        assert await told.requests.get() is ApiKey.LEADER_AND_ISR
+        assert await receiver.requests.get() is ApiKey.LEADER_AND_ISR
         await channels.close()
-        assert told.answers.empty()
+        assert receiver.answers.empty()
 
-    against(told.serve, scenario)
+    against(receiver.serve, scenario)
 
 
 def test_an_unknown_error_code_does_not_end_the_channel() -> None:
     """A broker of a later release is told of what comes next all the same."""
-    told = Told()
-    told.storage_code = 9999
+    receiver = Receiver()
+    receiver.storage_code = 9999
 
     async def scenario(peers: Peers) -> None:
-        channels = told.channels(peers)
+        channels = receiver.channels(peers)
         async with asyncio.timeout(60):
             for times in range(2):
                 channels.take(asked(VIEW, times), 3)
-                while await told.requests.get() is not ApiKey.LEADER_AND_ISR:
+                while await receiver.requests.get() is not ApiKey.LEADER_AND_ISR:
                     pass
         await channels.close()
 
-    against(told.serve, scenario)
+    against(receiver.serve, scenario)
 
 
 @pytest.mark.parametrize("bugs", [[], [ValueError("a bug")]])
 def test_own_replicas_are_updated_until_the_report_succeeds(bugs: list[Exception]) -> None:
     """Nobody is asked over the network, and nothing is said twice; a failed report is repeated."""
-    told = Told()
-    told.counted_out.add(TP)
-    told.refuse_storage = 1
-    told.bugs += bugs
+    receiver = Receiver()
+    receiver.counted_out.add(TP)
+    receiver.refuse_storage = 1
+    receiver.bugs += bugs
     unusable = (1, {TP: StorageAnswer(0, usable=False)})
 
     async def scenario(peers: Peers) -> None:
-        channels = told.channels(peers)
+        channels = receiver.channels(peers)
         channels.take(VIEW, 3)
-        assert await told.answers.get() == unusable
+        assert await receiver.answers.get() == unusable
         gone = replace(STATE, isr=(7,), leader_epoch=1, offline=(1,))
         marked = TargetState(VIEW.image.with_changes(put=(replace(TOPIC, partitions=(gone,)),)))
         channels.take(marked, 3)
-        told.counted_out.clear()
+        receiver.counted_out.clear()
         channels.take(asked(marked, 1), 3)
-        answer = await told.answers.get()
+        answer = await receiver.answers.get()
         while answer == unusable:  # Said before the view was taken.
-            answer = await told.answers.get()
+            answer = await receiver.answers.get()
         assert answer == (1, {TP: StorageAnswer(1, usable=True)})
         await channels.close()
 
-    against(told.serve, scenario)
+    against(receiver.serve, scenario)
 
 
 def test_answers_by_topic_id_and_by_name() -> None:
@@ -632,29 +632,29 @@ def test_answers_by_topic_id_and_by_name() -> None:
 
 def test_log_ends_are_requested_until_answered() -> None:
     """After it was told of the epoch; this very broker without a request."""
-    told = Told()
+    receiver = Receiver()
 
     async def scenario(peers: Peers) -> None:
-        channels = told.channels(peers)
+        channels = receiver.channels(peers)
         unled = replace(STATE, leader=-1, leader_epoch=4)
         image = VIEW.image.with_changes(put=(replace(TOPIC, partitions=(unled,)),))
-        told.early = 2
+        receiver.early = 2
         channels.take(TargetState(image, unheard={T0: frozenset({7})}), 3)
-        requests = [await told.requests.get() for _ in range(5)]
+        requests = [await receiver.requests.get() for _ in range(5)]
         assert requests[:2] == [ApiKey.UPDATE_METADATA, ApiKey.LEADER_AND_ISR]
         assert set(requests[2:]) == {ApiKey.LIST_OFFSETS}
-        answers = [await told.ends.get() for _ in range(3)]
+        answers = [await receiver.ends.get() for _ in range(3)]
         assert answers == [(7, -1, {}), (7, -1, {}), (7, -1, {T0: EndsAnswer(4, LogEnd(3, 7))})]
         channels.take(TargetState(image), 3)
         channels.take(TargetState(image, unheard={T0: frozenset({1})}), 3)
-        told.early = 1
+        receiver.early = 1
         own: list[object] = []
         while len(own) < 2:
-            broker, epoch, answered = await told.ends.get()
+            broker, epoch, answered = await receiver.ends.get()
             if broker == 1:
                 own.append((epoch, answered))
         assert own == [(-1, {}), (-1, {T0: EndsAnswer(4, LogEnd(3, 9))})]
         channels.take(TargetState(image), 3)
         await channels.close()
 
-    against(told.serve, scenario)
+    against(receiver.serve, scenario)

@@ -161,10 +161,10 @@ def test_a_real_broker_answers(node: BrokerServer) -> None:
                 assert version == expected
             limited.close()
             for _ in range(2):
-                told = await peers.send(
+                reported = await peers.send(
                     0, MetadataRequest(topics=[]), MetadataResponse, timeout_s=ANSWER_S
                 )
-                assert told.cluster_id == node.broker.image.cluster_id
+                assert reported.cluster_id == node.broker.image.cluster_id
         finally:
             peers.close()
 
@@ -433,8 +433,10 @@ def test_the_controller_is_asked_that_the_image_names(node: BrokerServer) -> Non
         peers = Peers(lambda broker: endpoint if broker == 0 else None, client_id="test")
         link = ControllerClient(peers, lambda: images[-1])
         try:
-            told = await link.ask(MetadataRequest(topics=[]), MetadataResponse, timeout_s=ANSWER_S)
-            assert told.controller_id == 0
+            reported = await link.ask(
+                MetadataRequest(topics=[]), MetadataResponse, timeout_s=ANSWER_S
+            )
+            assert reported.controller_id == 0
             images.append(MetadataImage(cluster_id="c", controller_id=NO_CONTROLLER))
             with pytest.raises(UnreachableError, match="no controller is known"):
                 await link.ask(MetadataRequest(topics=[]), MetadataResponse, timeout_s=ANSWER_S)

@@ -42,7 +42,7 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-def told(scenario: Callable[[Broker, RequestBatcher[str, int, int]], Awaitable[None]]) -> None:
+def received(scenario: Callable[[Broker, RequestBatcher[str, int, int]], Awaitable[None]]) -> None:
     """Run a scenario of one purpose and its brokers."""
 
     async def whole() -> None:
@@ -79,7 +79,7 @@ def test_requests_queued_meanwhile_are_sent_together() -> None:
         await broker.answer()
         assert [await each for each in (first, *more, elsewhere)] == [10, 20, 30, 40]
 
-    told(scenario)
+    received(scenario)
 
 
 def test_no_request_has_two_of_one_key() -> None:
@@ -97,7 +97,7 @@ def test_no_request_has_two_of_one_key() -> None:
         ]
         assert [await each for each in asked] == [0, 10, 20, 30, 40]
 
-    told(scenario)
+    received(scenario)
 
 
 def test_a_failed_request_fails_its_callers_only() -> None:
@@ -116,7 +116,7 @@ def test_a_failed_request_fails_its_callers_only() -> None:
         await broker.answer()
         assert [await kept, await again] == [20, 10]
 
-    told(scenario)
+    received(scenario)
 
 
 def test_a_cancelled_caller_is_left_out_of_the_batch() -> None:
@@ -133,7 +133,7 @@ def test_a_cancelled_caller_is_left_out_of_the_batch() -> None:
         assert [await first, await third] == [10, 10]
         assert len(broker.requests) == 1
 
-    told(scenario)
+    received(scenario)
 
 
 def test_callers_waiting_for_a_silent_broker_are_bounded(
@@ -155,7 +155,7 @@ def test_callers_waiting_for_a_silent_broker_are_bounded(
             await broker.answer()
         assert [await each for each in asked] == [10] * 5
 
-    told(scenario)
+    received(scenario)
 
 
 def test_a_batch_cancelled_elsewhere_fails_its_callers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +180,7 @@ def test_a_batch_cancelled_elsewhere_fails_its_callers(monkeypatch: pytest.Monke
         await broker.answer()
         assert await after == 20
 
-    told(scenario)
+    received(scenario)
 
 
 def test_closing_cancels_waiting_callers() -> None:
@@ -193,7 +193,7 @@ def test_closing_cancels_waiting_callers() -> None:
         await asyncio.wait(asked)
         assert [each.cancelled() for each in asked] == [True, True]
 
-    told(scenario)
+    received(scenario)
 
 
 def test_closing_cancels_callers_of_an_unsent_batch() -> None:
@@ -206,4 +206,4 @@ def test_closing_cancels_callers_of_an_unsent_batch() -> None:
         await asyncio.wait({asked})
         assert (asked.cancelled(), broker.requests) == (True, [])
 
-    told(scenario)
+    received(scenario)

@@ -17,7 +17,7 @@ from tests.broker.server.peers.test_peers import against, receive, respond
 PARTITIONS = [TopicPartition("t", 0), TopicPartition("t", 1)]
 
 
-def told(leader: int, api_versions_error: int) -> dict[TopicPartition, ErrorCode]:
+def reported(leader: int, api_versions_error: int) -> dict[TopicPartition, ErrorCode]:
     """What is told of each partition, by a leader that answers ApiVersions with this error."""
     heard: dict[TopicPartition, ErrorCode] = {}
 
@@ -44,7 +44,7 @@ def told(leader: int, api_versions_error: int) -> dict[TopicPartition, ErrorCode
 def test_markers_to_an_unavailable_leader_fail() -> None:
     """Each partition is told so: it is away, or knows no version, or says what nobody knows."""
     unwritten = dict.fromkeys(PARTITIONS, ErrorCode.NETWORK_EXCEPTION)
-    assert told(8, 0) == unwritten
-    assert told(7, 0) == unwritten
-    assert told(7, ErrorCode.CLUSTER_AUTHORIZATION_FAILED) == unwritten
-    assert told(7, 9999) == unwritten
+    assert reported(8, 0) == unwritten
+    assert reported(7, 0) == unwritten
+    assert reported(7, ErrorCode.CLUSTER_AUTHORIZATION_FAILED) == unwritten
+    assert reported(7, 9999) == unwritten

@@ -73,18 +73,18 @@ def test_a_long_task_is_notified_after_yielding() -> None:
     """Once for each time, through the parts that it is made of."""
 
     def part(times: int) -> Work[list[bool]]:
-        told: list[bool] = []
-        while len(told) < times:
-            told.append(bool((yield)))
-        return told
+        yielded: list[bool] = []
+        while len(yielded) < times:
+            yielded.append(bool((yield)))
+        return yielded
 
     def whole() -> Work[list[bool]]:
         first = yield from part(2)
         return first + (yield from part(2))
 
     async def scenario(clock: Callable[[], float]) -> list[bool]:
-        told = CooperativeScheduler(clock=clock).begin(whole())
-        return await told.future if isinstance(told, Unfinished) else told
+        yielded = CooperativeScheduler(clock=clock).begin(whole())
+        return await yielded.future if isinstance(yielded, Unfinished) else yielded
 
     assert asyncio.run(scenario(lambda: 0.0)) == [False] * 4
     assert asyncio.run(scenario(Clock())) == [True] * 4

@@ -81,10 +81,10 @@ def test_each_task_of_a_broker_survives_an_error(tmp_path: Path) -> None:
         wait_for("the errors", lambda: dict(found.failures), until=lambda it: it.keys() >= names)
         wait_for("who is down", lambda: dict(found.down), until=lambda down: not down)
         assert {task.get_name() for task in found.tasks} == names
-        told = scrape(node)
+        reported = scrape(node)
         for name in names:
-            assert f'barnabas_background_task_failures_total{{task="{name}"}} 1.0' in told
-            assert f'barnabas_background_task_down{{task="{name}"}} 0.0' in told
+            assert f'barnabas_background_task_failures_total{{task="{name}"}} 1.0' in reported
+            assert f'barnabas_background_task_down{{task="{name}"}} 0.0' in reported
         assert ready(node)[0] == 200
 
 

@@ -68,7 +68,7 @@ def fetch(offset: int, *, follower: int = 1, wait_ms: int = 0, **more: Any) -> F
     )
 
 
-def told(wire: Wire, request: FetchRequest, version: int = 12) -> PartitionData:
+def reported(wire: Wire, request: FetchRequest, version: int = 12) -> PartitionData:
     """What the leader answers about t-0."""
     response: FetchResponse = wire.ask(request, version)
     assert response.error_code == 0
@@ -79,12 +79,12 @@ def test_records_are_committed_in_two_rounds(cluster: HandMade, wire: Wire) -> N
     """The fetch that proves a record is held is answered with the mark as it was before."""
     assert wire.produce("t", batch(b"a", b"b"), acks=1).error_code == 0
     leader = cluster.members[0]
-    first = told(wire, fetch(0))
+    first = reported(wire, fetch(0))
     assert first.records == batch_at(leader)
     assert (first.high_watermark, leader.ends()) == (0, (0, 2))
-    second = told(wire, fetch(2))
+    second = reported(wire, fetch(2))
     assert (second.high_watermark, leader.ends()) == (0, (2, 2))
-    assert told(wire, fetch(2)).high_watermark == 2
+    assert reported(wire, fetch(2)).high_watermark == 2
 
 
 def batch_at(leader: Any) -> bytes:
@@ -118,7 +118,7 @@ def test_records_appended_between_turns_are_not_waited_for(
         return data
 
     monkeypatch.setattr(follower_fetches._FollowerFetch, "_read_partition", then_append)
-    assert told(wire, fetch(0, wait_ms=10_000_000)).records
+    assert reported(wire, fetch(0, wait_ms=10_000_000)).records
 
 
 @pytest.mark.parametrize("session", [{}, {"session_id": 0, "session_epoch": 0}])
@@ -134,7 +134,7 @@ def test_a_partition_that_is_given_up_while_others_have_their_turns_is_not_waite
         return data
 
     monkeypatch.setattr(follower_fetches._FollowerFetch, "_read_partition", then_resign)
-    answered = told(wire, fetch(0, wait_ms=10_000_000, **session))
+    answered = reported(wire, fetch(0, wait_ms=10_000_000, **session))
     assert answered.error_code == ErrorCode.FENCED_LEADER_EPOCH
 
 
@@ -150,14 +150,14 @@ def test_a_producer_does_not_wait_for_good_for_a_replica_outside_the_isr(
     cluster.appoint(0, replicas=(0, 1, 2), isr=(0, 1))
     leader = cluster.members[0]
     for follower in (1, 2):
-        assert told(wire, fetch(0, follower=follower, current_leader_epoch=1)).error_code == 0
+        assert reported(wire, fetch(0, follower=follower, current_leader_epoch=1)).error_code == 0
     wait_for("the refusal", lambda: leader.partition().in_sync.pending, until=lambda it: it is None)
     request = produce_request("t", batch(b"a"))
     request.timeout_ms = 10 * LAG_S * 1000
     with Wire(leader.port) as producer:
         producer.send(request, 9)
         wait_for("the append", leader.ends, until=lambda ends: ends == (0, 1))
-        assert told(wire, fetch(1, current_leader_epoch=1)).error_code == 0
+        assert reported(wire, fetch(1, current_leader_epoch=1)).error_code == 0
         assert leader.ends() == (0, 1)
         leader.loop.pass_time(LAG_S + 1)
         answer = producer.receive(ProduceResponse, 9)[1].responses[0].partition_responses[0]
@@ -168,15 +168,15 @@ def test_a_producer_does_not_wait_for_good_for_a_replica_outside_the_isr(
 def test_a_parked_fetch_is_read_again_when_its_time_is_up(cluster: HandMade, wire: Wire) -> None:
     """By then it has itself moved the mark, and brings it."""
     assert wire.produce("t", batch(b"a"), acks=1).error_code == 0
-    assert told(wire, fetch(1, wait_ms=100)).high_watermark == 1
+    assert reported(wire, fetch(1, wait_ms=100)).high_watermark == 1
     assert cluster.members[0].ends() == (1, 1)
 
 
 def test_a_stranger_is_refused(wire: Wire) -> None:
     """With an epoch it is asked to come back: the leader may be the one that is behind."""
-    assert told(wire, fetch(0, follower=9)).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert reported(wire, fetch(0, follower=9)).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
     stranger = fetch(0, follower=9, current_leader_epoch=-1)
-    assert told(wire, stranger).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert reported(wire, stranger).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def test_a_client_posing_as_a_follower_gets_no_session(tmp_path: Path) -> None:
@@ -203,12 +203,12 @@ def test_a_client_posing_as_a_follower_gets_no_session(tmp_path: Path) -> None:
 def test_epochs_are_fenced(wire: Wire) -> None:
     """Either side may be behind (KIP-320)."""
     newer = fetch(0, current_leader_epoch=1)
-    assert told(wire, newer).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert reported(wire, newer).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
 def test_a_follower_beyond_the_end_is_out_of_range(cluster: HandMade, wire: Wire) -> None:
     """It is not taken for one that holds what nobody has."""
-    assert told(wire, fetch(5)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert reported(wire, fetch(5)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
     assert cluster.members[0].partition().in_sync.followers[1].log_end_offset == -1
 
 
@@ -218,7 +218,7 @@ def test_divergence_is_named(cluster: HandMade, wire: Wire) -> None:
     cluster.appoint(0)
     cluster.appoint(0)
     assert wire.produce("t", batch(b"b"), acks=1).error_code == 0
-    answer = told(wire, fetch(2, current_leader_epoch=2, last_fetched_epoch=1))
+    answer = reported(wire, fetch(2, current_leader_epoch=2, last_fetched_epoch=1))
     assert (answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset) == (0, 1)
     assert not answer.records
     assert cluster.members[0].partition().in_sync.followers[1].log_end_offset == -1

@@ -54,7 +54,7 @@ def test_refused_partitions_keep_their_place_in_the_response(kinds: tuple[Any, .
     }
     kept = done(offset_commits.without(asked, codes, kinds[0]))
     assert kept == topics(kinds, a=[1, 2])
-    told = [
+    reported = [
         kinds[2](
             name="a",
             partitions=[
@@ -63,7 +63,7 @@ def test_refused_partitions_keep_their_place_in_the_response(kinds: tuple[Any, .
             ],
         )
     ]
-    done(offset_commits.note(told, codes))
+    done(offset_commits.note(reported, codes))
     answers = done(offset_commits.in_order(asked, codes, *kinds[2:]))
     assert [
         (topic.name, each.partition_index, ErrorCode(each.error_code))

@@ -421,15 +421,15 @@ def test_a_disk_that_fails_ends_the_connection(
 
     async def scenario(ours: socket.socket, peer: socket.socket) -> None:
         queue, _, broken = outbound(ours)
-        told = asyncio.Event()
+        shown = asyncio.Event()
 
         def on_broken(error: OSError) -> None:
             broken.append(error)
-            told.set()
+            shown.set()
 
         queue._on_broken = on_broken
         queue.send([FileSlice(file, 0, 100_000, 0)])
-        await told.wait()
+        await shown.wait()
         assert broken[0].errno == errno.EIO
         queue.close()
 
@@ -440,7 +440,7 @@ def test_a_closed_queue_lets_go_of_its_owner() -> None:
     """A connection's memory comes back with its end, not when the collector looks at everything."""
 
     class Owner:
-        def told(self, *_: object) -> None:
+        def shown(self, *_: object) -> None:
             """Nothing to do."""
 
     async def scenario(ours: socket.socket, peer: socket.socket) -> None:
@@ -450,8 +450,8 @@ def test_a_closed_queue_lets_go_of_its_owner() -> None:
             asyncio.get_running_loop(),
             ours.fileno(),
             WriteReadiness(),
-            on_drained=owner.told,
-            on_broken=owner.told,
+            on_drained=owner.shown,
+            on_broken=owner.shown,
         )
         queue.close()
         del owner

@@ -68,16 +68,16 @@ def test_each_waiter_is_notified_once(pairs: list[tuple[socket.socket, socket.so
     ours, peer = pairs[0]
 
     async def scenario(writability: WriteReadiness) -> None:
-        told = asyncio.Queue[int]()
-        writability.wait(ours.fileno(), lambda: told.put_nowait(1))
+        notified = asyncio.Queue[int]()
+        writability.wait(ours.fileno(), lambda: notified.put_nowait(1))
         await some_rounds()
-        assert told.empty()
+        assert notified.empty()
         _drain(peer)
-        assert await told.get() == 1
+        assert await notified.get() == 1
         await some_rounds()
-        assert told.empty()
-        writability.wait(ours.fileno(), lambda: told.put_nowait(2))
-        assert await told.get() == 2
+        assert notified.empty()
+        writability.wait(ours.fileno(), lambda: notified.put_nowait(2))
+        assert await notified.get() == 2
 
     run(scenario)
 
@@ -89,10 +89,10 @@ def test_a_broken_connection_notifies_the_waiter(
     ours, peer = pairs[0]
 
     async def scenario(writability: WriteReadiness) -> None:
-        told = asyncio.Event()
-        writability.wait(ours.fileno(), told.set)
+        notified = asyncio.Event()
+        writability.wait(ours.fileno(), notified.set)
         peer.close()
-        await told.wait()
+        await notified.wait()
 
     run(scenario)
 
@@ -104,10 +104,10 @@ def test_a_forgotten_socket_is_not_notified(
     fds = [ours.fileno() for ours, _ in pairs[:4]]
 
     async def scenario(writability: WriteReadiness) -> None:
-        told: list[int] = []
+        notified: list[int] = []
 
         def tell(fd: int) -> None:
-            told.append(fd)
+            notified.append(fd)
             for other in fds:
                 writability.forget(other)
 
@@ -117,7 +117,7 @@ def test_a_forgotten_socket_is_not_notified(
         for _, peer in pairs[:4]:
             _drain(peer)
         await some_rounds()
-        assert len(told) == 1
+        assert len(notified) == 1
 
     run(scenario)
 
@@ -126,15 +126,15 @@ def test_many_leave_the_loop_to_others(pairs: list[tuple[socket.socket, socket.s
     """Only a few are told before everything else has its turn; all are in the end."""
 
     async def scenario(writability: WriteReadiness) -> None:
-        told: list[int] = []
+        notified: list[int] = []
         for ours, peer in pairs:
             _drain(peer)
-            writability.wait(ours.fileno(), lambda: told.append(0))
+            writability.wait(ours.fileno(), lambda: notified.append(0))
         before = 0
-        while len(told) < MANY:
+        while len(notified) < MANY:
             await asyncio.sleep(0)
-            assert len(told) - before <= EVENTS_AT_ONCE
-            before = len(told)
+            assert len(notified) - before <= EVENTS_AT_ONCE
+            before = len(notified)
 
     run(scenario)
 
@@ -144,13 +144,13 @@ def test_a_stop_ends_all_waits(pairs: list[tuple[socket.socket, socket.socket]])
     ours, peer = pairs[0]
 
     async def scenario(writability: WriteReadiness) -> None:
-        told: list[int] = []
-        writability.wait(ours.fileno(), lambda: told.append(0))
+        notified: list[int] = []
+        writability.wait(ours.fileno(), lambda: notified.append(0))
         writability.close()
         _drain(peer)
-        writability.wait(ours.fileno(), lambda: told.append(0))
+        writability.wait(ours.fileno(), lambda: notified.append(0))
         await some_rounds()
         writability.forget(ours.fileno())
-        assert not told
+        assert not notified
 
     run(scenario)

@@ -157,14 +157,14 @@ class Modern(Process):
         super().__init__(world, place, topics)
         self.regex = regex
         self.member_id = f"m{world.new_id()}"
-        self.told: Partitions = NOTHING
+        self.reported: Partitions = NOTHING
         # What it was last heard to own, and whether the next heartbeat says everything.
         self.acknowledged: Partitions = NOTHING
         self.says_all = True
 
     def begin(self) -> None:
         self.epoch = JOINING_EPOCH
-        self.told = NOTHING
+        self.reported = NOTHING
         self.own(NOTHING)
         self.beat()
 
@@ -226,22 +226,22 @@ class Modern(Process):
             self.epoch = answer.member_epoch
             self.acknowledged = self.owned
             if answer.assignment is not None:
-                self.told = read_target(answer.assignment)
-            if self.owned - self.told and world.random.random() < 0.4 and self.commit():
+                self.reported = read_target(answer.assignment)
+            if self.owned - self.reported and world.random.random() < 0.4 and self.commit():
                 return
             self.go_on()
 
     def go_on(self) -> None:
         """Give up what it shall not read, sooner or later, and read what it shall."""
-        if self.owned - self.told:
+        if self.owned - self.reported:
             self.world.met["revoked"] += 1
             if self.world.random.random() < 0.3:
                 self.beat()  # It is still at it.
                 return
-        if self.owned == self.told:
+        if self.owned == self.reported:
             self.read_on()
             return
-        self.own(self.told)
+        self.own(self.reported)
         if self.world.random.random() < 0.5:
             self.read_on()
         else:
@@ -338,17 +338,17 @@ class Classic(Process):
 
     def _shares(self, members: Iterable[Any]) -> dict[str, bytes]:
         """Who gets what, where this one leads: in turn, but nothing that another one still has."""
-        told = {each.member_id: read_subscription(each.metadata) for each in members}
+        reported = {each.member_id: read_subscription(each.metadata) for each in members}
         had = {
             (owned.topic, number): member
-            for member, subscription in told.items()
+            for member, subscription in reported.items()
             for owned in subscription.owned_partitions
             for number in owned.partitions
         }
-        shares: dict[str, list[TopicPartitions]] = {member: [] for member in told}
+        shares: dict[str, list[TopicPartitions]] = {member: [] for member in reported}
         result = 0
         for name, topic in sorted(self.world.image.topics.items()):
-            wanting = sorted(member for member, each in told.items() if name in each.topics)
+            wanting = sorted(member for member, each in reported.items() if name in each.topics)
             for number in range(len(topic.partitions) if wanting else 0):
                 result += 1
                 member = wanting[result % len(wanting)]

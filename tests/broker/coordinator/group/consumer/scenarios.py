@@ -105,7 +105,7 @@ class Actor:
         self.first = first
         self.epoch = 0
         self.owned: Partitions = frozenset()
-        self.told: Partitions = frozenset()
+        self.reported: Partitions = frozenset()
 
     @property
     def reads(self) -> list[int]:
@@ -116,18 +116,18 @@ class Actor:
         """One heartbeat; what it is told to read it reads from then on."""
         fields: dict[str, Any] = {"topic_partitions": _listed(self.owned)}
         if self.epoch == 0:
-            self.owned = self.told = frozenset()
+            self.owned = self.reported = frozenset()
             fields = dict(self.first)
         response = self.scenario.beat(self.id, self.epoch, **fields)
         code = ErrorCode(response.error_code)
         if code in (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID):
             self.epoch = 0
-            self.owned = self.told = frozenset()
+            self.owned = self.reported = frozenset()
         elif code is ErrorCode.NONE:
             self.epoch = response.member_epoch
             if response.assignment is not None:
-                self.told = read_target(response.assignment)
-                self.owned = self.told
+                self.reported = read_target(response.assignment)
+                self.owned = self.reported
         return code
 
     def leave(self, epoch: int = -1) -> ErrorCode:

@@ -27,7 +27,7 @@ from barnabas_broker.coordinator.group.consumer.heartbeat import Beat
 from barnabas_broker.coordinator.group.consumer.records import Partitions
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.limits import ConsumerLimits
-from barnabas_broker.coordinator.group.members import Client as Told
+from barnabas_broker.coordinator.group.members import Client as Reported
 from barnabas_broker.coordinator.group.records import KIND, Record
 from barnabas_broker.coordinator.group.results import CoordinatorResult
 from barnabas_broker.coordinator.group.shard import Shard
@@ -528,7 +528,7 @@ def _beat(request: Request) -> Beat:
     return Beat(
         request=asked,
         version=1,
-        client=Told("client", "/10.0.0.1"),
+        client=Reported("client", "/10.0.0.1"),
         waiter=request,
         visible=lambda _name: True,
     )

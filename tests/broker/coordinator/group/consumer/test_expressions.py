@@ -102,8 +102,8 @@ def test_members_that_join_match_nothing_again() -> None:
     scenario = ConsumerScenario(dict.fromkeys(NAMES, 1))
     with counted_matches() as looked_at:
         for number in range(40):
-            told = scenario.beat(f"m{number}", 0, subscribed_topic_regex="topic-.*", **JOINS)
-            assert told.error_code == ErrorCode.NONE
+            response = scenario.beat(f"m{number}", 0, subscribed_topic_regex="topic-.*", **JOINS)
+            assert response.error_code == ErrorCode.NONE
         assert sorted(looked_at) == sorted(NAMES)
 
 

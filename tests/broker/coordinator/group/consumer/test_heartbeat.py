@@ -245,7 +245,7 @@ def test_a_group_has_room_for_so_many() -> None:
 
 
 @pytest.mark.parametrize(
-    ("failure", "told"),
+    ("failure", "reported"),
     [
         (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
         (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.COORDINATOR_NOT_AVAILABLE),
@@ -255,11 +255,11 @@ def test_a_group_has_room_for_so_many() -> None:
         (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.UNKNOWN_SERVER_ERROR),
     ],
 )
-def test_a_failed_write_maps_to_a_heartbeat_error(failure: ErrorCode, told: ErrorCode) -> None:
+def test_a_failed_write_maps_to_a_heartbeat_error(failure: ErrorCode, reported: ErrorCode) -> None:
     """What a heartbeat does not know ends a consumer for good."""
     scenario = ConsumerScenario({"t": 4})
     scenario.fail_writes = failure
-    assert scenario.refusal("one", 0) is told
+    assert scenario.refusal("one", 0) is reported
 
 
 def test_a_failed_write_creates_no_group() -> None:

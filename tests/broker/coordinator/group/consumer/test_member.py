@@ -36,11 +36,11 @@ def _read_back(record: ConsumerRecord) -> ConsumerRecord:
 
 def test_two_records_hold_all_of_it() -> None:
     """What it told, and how far it has come."""
-    told = _read_back(MEMBER.subscription_record("g")).value
+    decoded = _read_back(MEMBER.subscription_record("g")).value
     reads = _read_back(MEMBER.current_record("g")).value
-    assert isinstance(told, ConsumerGroupMemberMetadataValue)
+    assert isinstance(decoded, ConsumerGroupMemberMetadataValue)
     assert isinstance(reads, ConsumerGroupCurrentMemberAssignmentValue)
-    assert ConsumerMember(id="m").with_metadata(told).reading(reads) == MEMBER
+    assert ConsumerMember(id="m").with_metadata(decoded).reading(reads) == MEMBER
 
 
 def test_it_is_reconciled_when_nothing_is_left_to_do() -> None:

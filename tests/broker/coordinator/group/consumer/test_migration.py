@@ -31,7 +31,7 @@ def assigned(*partitions: int) -> bytes:
     return write_assignment([TopicPartitions(topic="t", partitions=list(partitions))], metadata=V1)
 
 
-def told(records: Sequence[object]) -> list[str]:
+def reported(records: Sequence[object]) -> list[str]:
     """Records in a line each: kind, whose it is, and whether it ends that."""
     lines = []
     for record in records:
@@ -102,7 +102,7 @@ def test_records_of_an_upgrade() -> None:
     one, two = classic_pair(scenario)
     before = len(scenario.written)
     Actor(scenario, "new").beat()
-    assert told(scenario.written[before:]) == [
+    assert reported(scenario.written[before:]) == [
         "classic ends",
         f"MEMBER {one.id}",
         f"MEMBER {two.id}",
@@ -167,7 +167,7 @@ def test_records_of_a_downgrade() -> None:
     new.leave()
     ids = [one.id, two.id, "new"]
     written = scenario.written[before:]
-    assert told(written) == [
+    assert reported(written) == [
         *(f"CURRENT {each} ends" for each in ids),
         *(f"TARGET {each} ends" for each in ids),
         "TARGET_EPOCH ends",
@@ -282,11 +282,11 @@ def test_a_static_member_takes_its_place_in_the_other_protocol() -> None:
     assert again.sync() is ErrorCode.NONE
     assert (scenario.state, again.reads) == ("Stable", [3, 4, 5])
     assert one.beat() is ErrorCode.NONE
-    kinds = [each for each in told(scenario.written) if each.startswith(("MEMBER", "CURRENT"))]
+    kinds = [each for each in reported(scenario.written) if each.startswith(("MEMBER", "CURRENT"))]
     assert kinds.count(f"MEMBER {again.id} ends") == 1
     scenario.restart()
     assert scenario.group.static == {"one": one.id, "two": again.id}
-    assert Kind.GROUP.name not in told(scenario.written)[-1]
+    assert Kind.GROUP.name not in reported(scenario.written)[-1]
 
 
 SEEDS = range(120)

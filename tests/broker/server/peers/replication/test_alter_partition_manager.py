@@ -119,8 +119,8 @@ def test_broker_epochs_of_the_isr_are_sent(version: int, known: list[tuple[int, 
 
     tell(controller(granted, seen, version), scenario)
     (request,) = seen
-    (told,) = request.topics[0].partitions
-    assert [(it.broker_id, it.broker_epoch) for it in told.new_isr_with_epochs] == known
+    (reported,) = request.topics[0].partitions
+    assert [(it.broker_id, it.broker_epoch) for it in reported.new_isr_with_epochs] == known
 
 
 def test_a_change_wanted_in_the_moment_of_an_answer_is_sent() -> None:

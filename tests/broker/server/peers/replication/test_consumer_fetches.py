@@ -81,9 +81,9 @@ def test_a_consumer_is_sent_to_its_rack(
     leader, follower = wires
     offset = end_of(cluster) - behind
     asked = asking(offset, rack_id="rack-1", max_wait_ms=LONG_MS, session_epoch=session_epoch)
-    told = answered(leader, asked)
-    assert (told.error_code, told.preferred_read_replica, told.records) == (0, 1, b"")
-    assert told.high_watermark == end_of(cluster)
+    reported = answered(leader, asked)
+    assert (reported.error_code, reported.preferred_read_replica, reported.records) == (0, 1, b"")
+    assert reported.high_watermark == end_of(cluster)
     there = answered(follower, asking(end_of(cluster) - 1, rack_id="rack-1"))
     assert (there.error_code, there.preferred_read_replica) == (0, -1)
     assert there.records
@@ -96,9 +96,9 @@ def test_others_are_served_by_the_leader(
     cluster: HandMade, wires: list[Wire], version: int, rack: str
 ) -> None:
     """Who stands beside it, elsewhere, or does not say where."""
-    told = answered(wires[0], asking(end_of(cluster) - 1, rack_id=rack), version)
-    assert (told.error_code, told.preferred_read_replica) == (0, -1)
-    assert told.records
+    reported = answered(wires[0], asking(end_of(cluster) - 1, rack_id=rack), version)
+    assert (reported.error_code, reported.preferred_read_replica) == (0, -1)
+    assert reported.records
 
 
 def test_an_incremental_session_returns_the_preferred_replica_again(
@@ -127,17 +127,17 @@ def test_a_follower_that_is_not_in_sync_is_passed_over(
     cluster.refusal = ErrorCode.INVALID_UPDATE_VERSION  # It stays out.
     try:
         cluster.appoint(0, isr=(0,))
-        told = answered(wires[0], asking(end_of(cluster) - 1, rack_id="rack-1"))
+        reported = answered(wires[0], asking(end_of(cluster) - 1, rack_id="rack-1"))
     finally:
         cluster.refusal = None
-    assert told.preferred_read_replica == -1
-    assert told.records
+    assert reported.preferred_read_replica == -1
+    assert reported.records
 
 
 def test_old_consumers_are_not_served_by_followers(cluster: HandMade, wires: list[Wire]) -> None:
     """Before version 11 nobody sent them there, so their metadata is out of date."""
-    told = answered(wires[1], asking(0), 10)
-    assert told.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    reported = answered(wires[1], asking(0), 10)
+    assert reported.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert answered(wires[1], asking(0), 11).records
 
 
@@ -161,8 +161,8 @@ def test_a_fetch_waits_at_a_follower(cluster: HandMade, wires: list[Wire]) -> No
     end = end_of(cluster)
     follower.send(asking(end, max_wait_ms=LONG_MS), 12)
     assert leader.produce("t", batch(b"b", b"c")).error_code == 0
-    told = follower.receive(FetchResponse, 12)[1].responses[0].partitions[0]
-    assert (told.high_watermark, bool(told.records)) == (end + 2, True)
+    reported = follower.receive(FetchResponse, 12)[1].responses[0].partitions[0]
+    assert (reported.high_watermark, bool(reported.records)) == (end + 2, True)
 
 
 def test_a_waiting_fetch_completes_on_a_leader_change(cluster: HandMade, wires: list[Wire]) -> None:
@@ -173,8 +173,8 @@ def test_a_waiting_fetch_completes_on_a_leader_change(cluster: HandMade, wires: 
     member = cluster.members[1]
     wait_for("a fetch that waits", lambda: member.do(lambda: len(member.partition().fetch_waiters)))
     cluster.appoint(1)
-    told = wires[1].receive(FetchResponse, 12)[1].responses[0].partitions[0]
-    assert told.error_code == ErrorCode.FENCED_LEADER_EPOCH
+    reported = wires[1].receive(FetchResponse, 12)[1].responses[0].partitions[0]
+    assert reported.error_code == ErrorCode.FENCED_LEADER_EPOCH
 
 
 def test_offsets_are_listed_by_the_leader_only(wires: list[Wire]) -> None:
@@ -195,8 +195,8 @@ def test_a_follower_shows_what_is_committed(tmp_path: Path) -> None:
         )
         with Wire(cluster.members[1].port) as follower:
             for offset, code in ((0, 0), (1, 0), (2, ErrorCode.OFFSET_OUT_OF_RANGE)):
-                told = answered(follower, asking(offset))
-                assert (told.error_code, told.records) == (code, b"")
+                reported = answered(follower, asking(offset))
+                assert (reported.error_code, reported.records) == (code, b"")
 
 
 def test_a_consumer_reads_records_as_the_high_watermark_advances(tmp_path: Path) -> None:
@@ -215,5 +215,5 @@ def test_a_consumer_reads_records_as_the_high_watermark_advances(tmp_path: Path)
                 lambda: cluster.members[0].do(lambda: len(partition.fetch_waiters)),
             )
             assert answered(leader, follower_fetch(end)).error_code == 0
-            told = consumer.receive(FetchResponse, 12)[1].responses[0].partitions[0]
-            assert (told.high_watermark, bool(told.records)) == (end, True)
+            reported = consumer.receive(FetchResponse, 12)[1].responses[0].partitions[0]
+            assert (reported.high_watermark, bool(reported.records)) == (end, True)

@@ -46,13 +46,13 @@ class Leader:
         async def whole() -> None:
             loop = asyncio.get_running_loop()
             thread = ControllerThread(self.controller, loop=loop, clock_ms=lambda: NOW_MS)
-            told, tell = asyncio.Event(), self.controller.notify_controller
+            reported, tell = asyncio.Event(), self.controller.notify_controller
 
             def telling(partitions: Collection[TopicPartition], *, now_ms: int) -> None:
                 if self.failures:
                     raise self.failures.pop()
                 tell(partitions, now_ms=now_ms)
-                loop.call_soon_threadsafe(told.set)
+                loop.call_soon_threadsafe(reported.set)
 
             monkeypatch.setattr(self.controller, "notify_controller", telling)
             writes = IsrWrites(thread, monotonic_ms=lambda: self.now_ms, clock_ms=lambda: NOW_MS)
@@ -61,7 +61,7 @@ class Leader:
                 assert self.notes == []
                 self.now_ms += LINGER_MS + 1
                 writes.start()
-                await asyncio.wait_for(told.wait(), seconds(ANSWER))
+                await asyncio.wait_for(reported.wait(), seconds(ANSWER))
             finally:
                 await writes.stop()
                 await thread.stop()

@@ -105,12 +105,12 @@ def test_a_fetch_does_not_wait_that_begins_when_another_partition_has_come(
         "replica_lag_time_max_ms": 2 * hour_ms,
         "replica_socket_timeout_ms": 2 * hour_ms,
     }
-    begun, told = Event(), Event()
+    begun, reported = Event(), Event()
     version = LeaderEndPoint.names_divergence
 
     async def slow(self: LeaderEndPoint, timeout_s: float) -> bool:
         begun.set()
-        await asyncio.to_thread(told.wait)
+        await asyncio.to_thread(reported.wait)
         return await version(self, timeout_s)
 
     monkeypatch.setattr(LeaderEndPoint, "names_divergence", slow)
@@ -118,7 +118,7 @@ def test_a_fetch_does_not_wait_that_begins_when_another_partition_has_come(
         pair.appoint(0)
         wait_for("a round", begun.is_set)
         pair.tell(TopicImage("u", UUID(int=50), (pair.state(),)))
-        told.set()
+        reported.set()
         with Wire(pair.members[0].port) as wire:
             assert wire.produce("u", batch(b"a")).error_code == 0
         assert pair.members[1].ends(TopicPartition("u", 0))[1] == 1

@@ -47,8 +47,8 @@ def replication(logs: LogDirectories, peer: BrokerRegistration, **given: str) ->
 def test_the_controller_has_a_listener_of_its_own_where_both_have_it(logs: LogDirectories) -> None:
     """As Kafka's controller; records go over the listener of brokers all the same."""
     both = BrokerRegistration(1, (INSIDE, CONTROL))
-    told = replication(logs, both, control_plane_listener_name="control")
-    assert (told.control_endpoint_of(1), told.endpoint_of(1)) == (CONTROL, INSIDE)
+    reported = replication(logs, both, control_plane_listener_name="control")
+    assert (reported.control_endpoint_of(1), reported.endpoint_of(1)) == (CONTROL, INSIDE)
     untold = replication(logs, both)
     assert untold.control_endpoint_of(1) == INSIDE
 

@@ -8,7 +8,7 @@ import pytest
 from barnabas_broker.replica.follower import Phase
 from tests.broker.server.peers.replication.hand_made import T0, HandMade, hand_made
 from tests.broker.server.peers.replication.test_replica_fetcher import batch, until_same
-from tests.broker.server.requests.test_follower_fetches import fetch, told
+from tests.broker.server.requests.test_follower_fetches import fetch, reported
 from tests.broker.server.running import Wire
 from tests.waiting import wait_for
 
@@ -35,15 +35,15 @@ def test_a_leader_withholds_records(tmp_path: Path, replicas: str) -> None:
         limit(cluster, 0, LEADER, 1)
         for value in (b"a" * 50_000, b"b"):
             assert wire.produce("t", batch(value), acks=1).error_code == 0
-        first = told(wire, fetch(0, partition_max_bytes=1))
+        first = reported(wire, fetch(0, partition_max_bytes=1))
         assert first.records, "nothing had gone through"
-        second = told(wire, fetch(1, wait_ms=1))
+        second = reported(wire, fetch(1, wait_ms=1))
         assert (second.error_code, second.records, second.high_watermark) == (0, b"", 2)
         quota = cluster.members[0].node.replication.quotas.leader
         now_ms = cluster.members[0].node.broker.monotonic_ms
         assert cluster.members[0].do(lambda: quota.rate(now_ms())) > 1
         limit(cluster, 0, LEADER, None)
-        assert told(wire, fetch(1)).records
+        assert reported(wire, fetch(1)).records
 
 
 def test_in_sync_replicas_get_all(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_in_sync_replicas_get_all(tmp_path: Path) -> None:
         limit(cluster, 0, LEADER, 1)
         for offset, value in enumerate((b"a" * 50_000, b"b")):
             assert wire.produce("t", batch(value), acks=1).error_code == 0
-            assert told(wire, fetch(offset)).records
+            assert reported(wire, fetch(offset)).records
 
 
 @pytest.mark.parametrize("name", ["leader", "follower"])
@@ -66,7 +66,7 @@ def test_other_replicas_get_all(tmp_path: Path, name: str) -> None:
         limit(cluster, 0, LEADER, 1)
         for offset, value in enumerate((b"a" * 50_000, b"b")):
             assert wire.produce("t", batch(value), acks=1).error_code == 0
-            assert told(wire, fetch(offset)).records
+            assert reported(wire, fetch(offset)).records
 
 
 def test_a_follower_asks_for_nothing(tmp_path: Path) -> None:

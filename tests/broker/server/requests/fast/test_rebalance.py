@@ -35,7 +35,7 @@ class Crew:
     ) -> None:
         self.group = group
         self.versions = versions
-        self.told: list[bytes] = []
+        self.reported: list[bytes] = []
         self.wires = [stack.enter_context(Wire(port_of(node))) for _ in range(2)]
         self.ids = ["", ""]
         self.generation = 0
@@ -51,7 +51,7 @@ class Crew:
     def joined(self, number: int) -> JoinGroupResponse:
         """Take up what a member is told."""
         frame = self.wires[number].receive_frame()
-        self.told.append(frame)
+        self.reported.append(frame)
         response: JoinGroupResponse
         version = self.versions[0]
         header = decode_response_header(frame, registry.api(11).response_header_version(version))
@@ -96,7 +96,7 @@ def test_a_rebalance_has_the_same_responses(pair: Pair, version: int) -> None:
     """Members that wait for each other and for their leader, in every version."""
     group = f"crew-{version}"
     versions = (version, min(version, 5))
-    told = []
+    reported = []
     for node in pair.nodes:
         with ExitStack() as stack:
             crew = Crew(stack, node, group, versions)
@@ -109,13 +109,13 @@ def test_a_rebalance_has_the_same_responses(pair: Pair, version: int) -> None:
             crew.join(0)
             for number in (1, 0):
                 assert crew.joined(number).generation_id == 2
-            crew.told.append(crew.wires[1].receive_frame())
+            crew.reported.append(crew.wires[1].receive_frame())
             crew.sync(1, {})
             crew.sync(0, {crew.ids[0]: b"some", crew.ids[1]: b"the rest"})
-            crew.told += [wire.receive_frame() for wire in crew.wires]
-            told.append(crew.told)
-    assert told[0] == told[1]
-    assert [b"some" in told[0][-2], b"the rest" in told[0][-1]] == [True, True]
+            crew.reported += [wire.receive_frame() for wire in crew.wires]
+            reported.append(crew.reported)
+    assert reported[0] == reported[1]
+    assert [b"some" in reported[0][-2], b"the rest" in reported[0][-1]] == [True, True]
 
 
 def test_a_member_that_goes_while_it_waits_is_not_answered(pair: Pair) -> None:

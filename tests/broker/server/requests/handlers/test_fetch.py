@@ -224,7 +224,7 @@ def test_a_bug_while_reading_is_an_error_of_each_partition(
 
     monkeypatch.setattr(fetch._Fetch, "response", broken)
     response = wire.ask(fetch_request([(topic, 0, 0)], max_wait_ms=1), version)
-    codes = {each.error_code for told in response.responses for each in told.partitions}
+    codes = {each.error_code for reported in response.responses for each in reported.partitions}
     assert codes | {response.error_code} - {0} == {ErrorCode.UNKNOWN_SERVER_ERROR}
 
 
@@ -438,9 +438,9 @@ def test_aborted_transactions_are_null_unless_asked_for(wire: Wire, topic: str) 
     """Null and none are not the same to a client: only readers of committed records get a list."""
     wire.produce(topic, batch(b"a"))
     request = fetch_request([(topic, 0, 0)])
-    for level, told in ((0, None), (1, [])):
+    for level, reported in ((0, None), (1, [])):
         request.isolation_level = level
-        assert wire.ask(request, 12).responses[0].partitions[0].aborted_transactions == told
+        assert wire.ask(request, 12).responses[0].partitions[0].aborted_transactions == reported
 
 
 def test_waiting_fetches_of_many_clients(node: BrokerServer, topic: str) -> None:

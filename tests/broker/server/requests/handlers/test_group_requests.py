@@ -66,8 +66,8 @@ def test_every_version_enters(wire: Wire, version: int) -> None:
     find(wire, "g")
     member = Member(wire, f"join-{version}")
     member.enter(version=version)
-    assert member.told.leader == member.id
-    assert [each.metadata for each in member.told.members] == [b"m"]
+    assert member.reported.leader == member.id
+    assert [each.metadata for each in member.reported.members] == [b"m"]
     assert member.id.startswith("wire-")
 
 
@@ -166,9 +166,9 @@ def test_every_version_describes_members(wire: Wire, version: int) -> None:
         "consumer",
         "range",
     )
-    (told,) = group.members
-    assert (told.client_id, told.client_host) == ("wire", "/127.0.0.1")
-    assert (told.member_metadata, told.member_assignment) == (b"m", b"mine")
+    (reported,) = group.members
+    assert (reported.client_id, reported.client_host) == ("wire", "/127.0.0.1")
+    assert (reported.member_metadata, reported.member_assignment) == (b"m", b"mine")
 
 
 def test_authorized_operations_of_a_group_are_returned_on_request(wire: Wire) -> None:
@@ -212,8 +212,8 @@ def test_single_offsets_are_deleted(wire: Wire, topic: str) -> None:
     )
     answer = wire.ask(request, 0)
     assert answer.error_code == 0
-    (told,) = answer.topics
-    assert {each.partition_index: each.error_code for each in told.partitions} == {
+    (reported,) = answer.topics
+    assert {each.partition_index: each.error_code for each in reported.partitions} == {
         0: 0,
         9: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }

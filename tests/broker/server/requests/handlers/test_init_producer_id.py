@@ -125,9 +125,9 @@ def test_a_flood_of_producers_leaves_few_behind(tmp_path: Path) -> None:
         request = DescribeProducersRequest(
             topics=[TopicRequest(name="flooded", partition_indexes=[0])]
         )
-        told = wire.ask(request, 0).topics[0].partitions[0].active_producers
-        assert len(told) <= 20
-        assert ids[-1] in [each.producer_id for each in told]
+        reported = wire.ask(request, 0).topics[0].partitions[0].active_producers
+        assert len(reported) <= 20
+        assert ids[-1] in [each.producer_id for each in reported]
         assert write(ids[0], 1).base_offset == 100
         assert write(ids[0], 3).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
@@ -149,8 +149,10 @@ def test_a_flood_of_producers_leaves_few_behind_in_all_partitions(tmp_path: Path
         )
 
         def remembered() -> list[set[int]]:
-            told = wire.ask(asked, 0).topics
-            return [{each.producer_id for each in it.partitions[0].active_producers} for it in told]
+            reported = wire.ask(asked, 0).topics
+            return [
+                {each.producer_id for each in it.partitions[0].active_producers} for it in reported
+            ]
 
         left = wait_for(
             "the producers that are remembered, to be few",

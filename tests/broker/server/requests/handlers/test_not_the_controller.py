@@ -38,10 +38,10 @@ def test_another_broker_judges_nothing(
     """It may not have heard of a topic, and whoever believes it asks nobody else."""
     cluster = Cluster(2)
     cluster.create(NewTopic(name="t", assignments=[(0, (1,))]))
-    told = getattr(cluster.ask(2, handle, request_, version), answers)
-    assert {each.error_code for each in told} == {ErrorCode.NOT_CONTROLLER}
-    told = getattr(cluster.ask(1, handle, request_, version), answers)
-    assert ErrorCode.NOT_CONTROLLER not in {each.error_code for each in told}
+    reported = getattr(cluster.ask(2, handle, request_, version), answers)
+    assert {each.error_code for each in reported} == {ErrorCode.NOT_CONTROLLER}
+    reported = getattr(cluster.ask(1, handle, request_, version), answers)
+    assert ErrorCode.NOT_CONTROLLER not in {each.error_code for each in reported}
 
 
 @pytest.mark.parametrize("broker", [1, 2])

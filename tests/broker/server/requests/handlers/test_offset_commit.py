@@ -48,8 +48,8 @@ def test_unknown_partitions_fail_and_the_others_are_committed(wire: Wire, topic:
     answer = wire.ask(OffsetCommitRequest(group_id="some", topics=topics), 8)
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert [
-        (told.name, [(each.partition_index, each.error_code) for each in told.partitions])
-        for told in answer.topics
+        (reported.name, [(each.partition_index, each.error_code) for each in reported.partitions])
+        for reported in answer.topics
     ] == [("unknown", [(9, unknown), (0, unknown)]), (topic, [(9, unknown), (0, 0)])]
     assert committed(wire, "some", topic) == 3
 
@@ -74,8 +74,8 @@ def test_version_0_has_the_same_limit_for_metadata(wire: Wire, topic: str) -> No
     )
     topics = [OffsetCommitRequestTopic(name=topic, partitions=[partition])]
     answer = wire.ask(OffsetCommitRequest(group_id="ancient", topics=topics), 0)
-    (told,) = answer.topics[0].partitions
-    assert told.error_code == ErrorCode.OFFSET_METADATA_TOO_LARGE
+    (reported,) = answer.topics[0].partitions
+    assert reported.error_code == ErrorCode.OFFSET_METADATA_TOO_LARGE
 
 
 def test_version_0_does_not_hold_the_controller_up(

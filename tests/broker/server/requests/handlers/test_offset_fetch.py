@@ -54,11 +54,11 @@ def test_version_0_is_read_from_znodes(wire: Wire, topic: str) -> None:
     asked = [OffsetFetchRequestTopic(name=topic, partition_indexes=[0, 9])]
     request = OffsetFetchRequest(group_id="ancient", topics=asked)
 
-    def told() -> list[tuple[int, int]]:
+    def reported() -> list[tuple[int, int]]:
         partitions = wire.ask(request, 0).topics[0].partitions
         return [(each.committed_offset, each.error_code) for each in partitions]
 
     unknown = (-1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    assert told() == [unknown, unknown]
+    assert reported() == [unknown, unknown]
     assert commit(wire, "ancient", topic, 42, version=0) == 0
-    assert told() == [(42, 0), unknown]
+    assert reported() == [(42, 0), unknown]

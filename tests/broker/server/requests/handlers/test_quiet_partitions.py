@@ -96,9 +96,9 @@ def test_a_moved_log_start_is_returned(follower: Follower) -> None:
     everything = DeleteRecordsPartition(partition_index=2, offset=1)
     topic = DeleteRecordsTopic(name=follower.topic, partitions=[everything])
     follower.wire.ask(DeleteRecordsRequest(timeout_ms=5000, topics=[topic]), 2)
-    told = follower.poll()
-    assert told.keys() == {2}
-    assert told[2].log_start_offset == 1
+    reported = follower.poll()
+    assert reported.keys() == {2}
+    assert reported[2].log_start_offset == 1
     assert follower.poll({2: 0})[2].error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
@@ -119,9 +119,11 @@ def test_a_deleted_topic_is_reported_in_each_response(follower: Follower) -> Non
     request = DeleteTopicsRequest(topic_names=[follower.topic], timeout_ms=5000)
     follower.wire.ask(request, 5)
     for _ in range(2):
-        told = follower.poll()
-        assert {data.error_code for data in told.values()} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-        assert told.keys() == {0, 1, 2}
+        reported = follower.poll()
+        assert {data.error_code for data in reported.values()} == {
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        }
+        assert reported.keys() == {0, 1, 2}
 
 
 def test_a_recreated_topic_has_new_logs(follower: Follower) -> None:

@@ -53,15 +53,19 @@ def test_producers_are_described_with_their_transaction(wire: Wire, topic: str) 
     producer.produce(topic, b"a", b"b")
     request = DescribeProducersRequest(topics=[TopicRequest(name=topic, partition_indexes=[0, 9])])
     here, missing = wire.ask(request, 0).topics[0].partitions
-    (told,) = here.active_producers
-    assert (told.producer_id, told.producer_epoch, told.last_sequence) == (producer.id, 0, 1)
-    assert (told.current_txn_start_offset, told.coordinator_epoch) == (0, -1)
+    (response,) = here.active_producers
+    assert (response.producer_id, response.producer_epoch, response.last_sequence) == (
+        producer.id,
+        0,
+        1,
+    )
+    assert (response.current_txn_start_offset, response.coordinator_epoch) == (0, -1)
     assert missing.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     producer.end(commit=True)
     producer.init()
-    (told,) = wire.ask(request, 0).topics[0].partitions[0].active_producers
-    assert told.current_txn_start_offset == -1
-    assert told.coordinator_epoch >= 0
+    (response,) = wire.ask(request, 0).topics[0].partitions[0].active_producers
+    assert response.current_txn_start_offset == -1
+    assert response.coordinator_epoch >= 0
 
 
 # --- DescribeTransactions, as a client sees it
@@ -73,11 +77,11 @@ def test_each_is_described_or_not_found(wire: Wire, topic: str) -> None:
     producer.init()
     producer.add(topic)
     request = DescribeTransactionsRequest(transactional_ids=[topic, "nobody", ""])
-    told, nobody, empty = wire.ask(request, 0).transaction_states
-    assert (told.transaction_state, told.transaction_timeout_ms) == ("Ongoing", 5000)
-    assert (told.producer_id, told.producer_epoch) == (producer.id, producer.epoch)
-    assert [(each.topic, each.partitions) for each in told.topics] == [(topic, [0])]
-    assert told.transaction_start_time_ms > 0
+    response, nobody, empty = wire.ask(request, 0).transaction_states
+    assert (response.transaction_state, response.transaction_timeout_ms) == ("Ongoing", 5000)
+    assert (response.producer_id, response.producer_epoch) == (producer.id, producer.epoch)
+    assert [(each.topic, each.partitions) for each in response.topics] == [(topic, [0])]
+    assert response.transaction_start_time_ms > 0
     assert nobody.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
     assert empty.error_code == ErrorCode.INVALID_REQUEST
 

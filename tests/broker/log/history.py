@@ -1,7 +1,7 @@
 """A scripted life of a data directory, and what must be true of it after a stop at any point.
 
 ``play`` does one of everything a log does to its disk; after each step it notes where the disk
-stands and what the logs hold. ``Story.check`` opens what a stop left and compares:
+stands and what the logs hold. ``Scenario.check`` opens what a stop left and compares:
 
 * every record that was there before and after the interrupted step is there: all of them after
   the death of the process, those below the recovery point after a power cut;

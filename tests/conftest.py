@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.environment import isolate
+from tests.waiting.limits import LimitEvidence
 
 # Before any test file is imported: some read the environment then.
 isolate()
@@ -41,6 +42,11 @@ LONGEST = (
     "tests/broker/coordinator/group/consumer/test_every_order.py",
 )
 """Files that go first: one that is left for the end runs alone, beside an idle processor."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have tests that a library's time limit ends report what their processes did."""
+    config.pluginmanager.register(LimitEvidence())
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

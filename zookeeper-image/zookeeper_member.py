@@ -12,6 +12,9 @@ exchanges, which ZooKeeper's watch of its key store does not notice. So their co
 another one (`ZOOKEEPER_CERTIFICATE_COPY`) by renaming, at the start and for as long as the server
 runs. Without that this process becomes the server.
 
+`zookeeper-member live` and `zookeeper-member ready` are the pod's probes: whether the server
+accepts connections, and whether it serves, which a member without a quorum does not.
+
 The image's entry point; standard library only.
 """
 
@@ -22,7 +25,7 @@ import re
 import signal
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -45,6 +48,11 @@ JVM_FLAGS: Final = (
 SECURITY_PROPERTIES: Final = "conf/java.security"
 # The kubelet brings a renewed certificate within about a minute; it is copied as soon after.
 RENEWAL_INTERVAL_S: Final = 2.0
+# Of a probe: less than the kubelet gives it, so that it can say what it waited for.
+PROBE_TIMEOUT_S: Final = 4.0
+# Far more than an answer to `srvr` has.
+LONGEST_ANSWER: Final = 64 * 1024
+_MODE: Final = re.compile(rb"^Mode: ", re.MULTILINE)
 _POD_NAME: Final = re.compile(r".*-([0-9]+)")
 _SERVER: Final = re.compile(r"server\.([0-9]+)")
 
@@ -53,13 +61,49 @@ class MemberError(Exception):
     """Why this member cannot start, in words for the person who reads the pod's log."""
 
 
-def main(environment: Mapping[str, str]) -> int:
-    """Start the server; returns its status, or 1 where it cannot be started."""
+def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Start the server, or ask the one that runs; 1 where that fails, 2 for an unknown verb."""
+    verbs = {(): start, ("live",): live, ("ready",): ready}
+    verb = verbs.get(tuple(arguments))
+    if verb is None:
+        sys.stderr.write("usage: zookeeper-member [live | ready]\n")
+        return 2
     try:
-        return start(environment)
+        return verb(environment)
     except (MemberError, OSError) as error:
         sys.stderr.write(f"zookeeper-member: {error}\n")
         return 1
+
+
+def live(environment: Mapping[str, str]) -> int:
+    """Whether the server of this pod accepts connections."""
+    with _connected(environment):
+        return 0
+
+
+def ready(environment: Mapping[str, str]) -> int:
+    """Whether it serves: only then its answer to `srvr` has a mode."""
+    answer = b""
+    with _connected(environment) as connection:
+        connection.sendall(b"srvr")
+        while (part := connection.recv(LONGEST_ANSWER)) and len(answer) < LONGEST_ANSWER:
+            answer += part
+    if not _MODE.search(answer):
+        text = answer.decode("utf-8", "replace").strip() or "nothing"
+        raise MemberError(f"this member does not serve: it answered srvr with {text[:200]!r}")
+    return 0
+
+
+def _connected(environment: Mapping[str, str]) -> socket.socket:
+    """At the port without TLS, which is the pod's own where the others are secured."""
+    config = Path(environment.get("ZOOKEEPER_CONFIG", DEFAULT_CONFIG))
+    port = read_settings(config).get("clientPort", "")
+    if not port.isdecimal():
+        raise MemberError(f"{config} has no clientPort that is a number")
+    try:
+        return socket.create_connection(("127.0.0.1", int(port)), PROBE_TIMEOUT_S)
+    except OSError as error:
+        raise MemberError(f"no connection to port {port}: {error}") from error
 
 
 def start(environment: Mapping[str, str]) -> int:
@@ -195,4 +239,4 @@ def _write_durably(path: Path, text: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(os.environ))
+    sys.exit(main(sys.argv[1:], os.environ))

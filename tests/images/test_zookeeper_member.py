@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.waiting import RUN, seconds, wait_for
+from tests.zookeeper.running import running as running_zookeeper
 
 PROGRAM = Path(__file__).resolve().parents[2] / "zookeeper-image" / "zookeeper_member.py"
 ENSEMBLE = """
@@ -37,7 +41,7 @@ class Container:
         java.write_text('#!/bin/sh\necho $$ "$@"\n', encoding="utf-8")
         java.chmod(0o755)
 
-    def start(self, pod: str, **variables: str) -> tuple[int, int, str, str]:
+    def start(self, pod: str, *verb: str, **variables: str) -> tuple[int, int, str, str]:
         """Start as a pod; returns the process id, the exit status, and what was said."""
         environment = {
             "PATH": os.environ["PATH"],
@@ -47,7 +51,7 @@ class Container:
             **variables,
         }
         with subprocess.Popen(
-            [sys.executable, "-IS", str(PROGRAM)],
+            [sys.executable, "-IS", str(PROGRAM), *verb],
             env=environment,
             text=True,
             stdout=subprocess.PIPE,
@@ -235,3 +239,69 @@ def test_files_that_cannot_be_read_leave_the_server_running(
         gone.unlink()
         wait_for("the copy", certificates.copied, until=lambda it: it.get("store") == "two")
         assert process.poll() is None
+
+
+def _probe(container: Container, verb: str, port: int) -> tuple[int, str]:
+    """The exit status of a probe, and its complaint; the member has the port for clients."""
+    container.config.write_text(f"dataDir={container.data}\nclientPort={port}\n", "utf-8")
+    _, status, said, complained = container.start("main-zookeeper-0", verb)
+    assert said == ""
+    assert not container.data.exists()
+    return status, complained
+
+
+@contextmanager
+def without_quorum() -> Iterator[int]:
+    """A member's port that accepts a connection, and answers as one without a quorum does."""
+    answer = b"This ZooKeeper instance is not currently serving requests\n"
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(4)
+                connection.sendall(answer)
+
+        served = pool.submit(serve)
+        yield server.getsockname()[1]
+        served.result(seconds(RUN))
+
+
+@pytest.mark.parametrize("verb", ["live", "ready"])
+def test_a_member_that_serves_is_live_and_ready(
+    container: Container, tmp_path: Path, verb: str
+) -> None:
+    """Asked at the port of its configuration; neither probe starts a server or claims data."""
+
+    async def scenario() -> tuple[int, str]:
+        async with running_zookeeper(tmp_path / "zookeeper") as server:
+            return await asyncio.to_thread(_probe, container, verb, server.port)
+
+    assert asyncio.run(scenario()) == (0, "")
+
+
+@pytest.mark.parametrize("verb", ["live", "ready"])
+def test_a_member_without_a_port_is_neither(container: Container, verb: str) -> None:
+    """The complaint, which Kubernetes shows in an event of the pod, has the reason."""
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    status, complained = _probe(container, verb, port)
+    assert status == 1
+    assert complained.startswith(f"zookeeper-member: no connection to port {port}: ")
+
+
+def test_a_member_without_a_quorum_is_live_but_not_ready(container: Container) -> None:
+    """It would be restarted for what only its peers can mend."""
+    with without_quorum() as port:
+        assert _probe(container, "live", port) == (0, "")
+    with without_quorum() as port:
+        status, complained = _probe(container, "ready", port)
+    assert status == 1
+    assert "does not serve: it answered srvr with 'This ZooKeeper instance is not" in complained
+
+
+def test_an_unknown_verb_starts_no_server(container: Container) -> None:
+    """A second server beside the pod's own would take its memory."""
+    _, status, said, complained = container.start("main-zookeeper-0", "redy")
+    assert (status, said) == (2, "")
+    assert complained == "usage: zookeeper-member [live | ready]\n"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import PurePath
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from barnabas_operator.resources.zookeeper import zookeeper_objects
 from tests.operator import examples
 from tests.operator.openapi import OLDEST, problems
 
+SHELLS = {"ash", "bash", "busybox", "dash", "ksh", "sh", "zsh"}
 LISTENERS = [
     {"name": "plain", "port": 9092},
     {"name": "certs", "port": 9094, "tls": {}, "authentication": {"type": "tls"}},
@@ -42,6 +45,11 @@ def workloads() -> Iterator[Document]:
     pipeline = read_pipeline(examples.pipeline())
     yield from broker_workload(cluster, image="b:1", node_ports={})
     yield from zookeeper_objects(cluster, image="z:1")
+    document = examples.cluster(insecure=False, listeners=[examples.SECURED_LISTENER])
+    document["metadata"]["name"] = "secured"
+    secured = read_cluster(document)
+    yield from broker_workload(secured, image="b:1", node_ports={})
+    yield from zookeeper_objects(secured, image="z:1")
     yield from pipeline_objects(pipeline, image="p:1", bootstrap_servers="b:9092")
     yield from installed()
 
@@ -57,7 +65,7 @@ PODS = {
 def test_every_pod_is_within_the_profile_restricted(name: str) -> None:
     """As Kubernetes defines it: a namespace that enforces it runs all of them."""
     pod = PODS[name]
-    assert len(PODS) == 4
+    assert len(PODS) == 6
     assert not {"hostNetwork", "hostPID", "hostIPC"} & pod.keys()
     security = pod["securityContext"]
     assert security["runAsNonRoot"] is True
@@ -71,6 +79,45 @@ def test_every_pod_is_within_the_profile_restricted(name: str) -> None:
         assert not any("hostPort" in port for port in container.get("ports", ()))
     for volume in pod.get("volumes", ()):
         assert volume.keys() - {"name"} <= VOLUMES
+
+
+def _commands(value: Any) -> Iterator[list[str]]:
+    """Every command with its arguments: of containers, of probes, of hooks."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            if key in ("command", "args") and isinstance(each, list):
+                yield [str(part) for part in each]
+            else:
+                yield from _commands(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _commands(each)
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_no_pod_runs_a_shell(name: str) -> None:
+    """Neither to start nor to be probed: an image need not have one."""
+    commands = list(_commands(PODS[name]))
+    assert commands or name.startswith("Deployment")
+    programs = {PurePath(part).name for command in commands for part in command}
+    assert not programs & SHELLS, commands
+
+
+def test_no_entry_point_of_an_image_runs_a_shell() -> None:
+    """The programs that images start: by their first line, and by what the Dockerfile names."""
+    dockerfile = (examples.ROOT / "Dockerfile").read_text("utf-8")
+    started = re.findall(r"^(?:CMD|ENTRYPOINT|HEALTHCHECK)\s+(.*)$", dockerfile, re.MULTILINE)
+    copied = re.findall(r"^COPY (\S+) /usr/local/bin/\S+$", dockerfile, re.MULTILINE)
+    first_lines = [(examples.ROOT / each).read_text("utf-8").partition("\n")[0] for each in copied]
+    assert started
+    assert first_lines
+    words = {PurePath(word).name for each in (*started, *first_lines) for word in _words(each)}
+    assert not words & SHELLS
+    assert all(each.startswith("[") for each in started), "the form without a shell"
+
+
+def _words(line: str) -> list[str]:
+    return re.split(r"[\s\",#!\[\]]+", line)
 
 
 def test_no_pod_of_a_cluster_has_the_right_to_ask_the_api_server() -> None:

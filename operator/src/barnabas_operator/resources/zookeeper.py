@@ -5,7 +5,7 @@ authority, unless the cluster was created by an operator that had no TLS for Zoo
 
 The image's entry takes `zoo.cfg` from the ConfigMap, writes `myid` (the pod's ordinal and one) into
 an empty data directory, and refuses to start where another member's `myid` lies. It copies renewed
-certificates to where ZooKeeper looks for them.
+certificates to where ZooKeeper looks for them. Its verbs `live` and `ready` are the probes.
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ from barnabas_operator.resources.objects import Document
 
 COMPONENT: Final = "zookeeper"
 CONFIG_PATH: Final = "/etc/barnabas"
-# `srvr` names a mode only when the member serves; without a quorum it says so instead.
-OPEN: Final = f"exec 3<>/dev/tcp/127.0.0.1/{ZOOKEEPER_PORT}"
-SERVING: Final = f"{OPEN} && printf srvr >&3 && grep -q '^Mode: ' <&3"
+# The image's entry point, which is also the program of its probes.
+MEMBER: Final = "zookeeper-member"
 # Where the ensemble's Secret is mounted.
 MOUNT_PATH: Final = "/etc/zookeeper-tls"
 
@@ -171,8 +170,8 @@ def _pod_template(
 def _container(cluster: KafkaCluster, *, image: str) -> Document:
     resources = cluster.spec.zookeeper.resources
     # The kubelet is no party of TLS: a connection of it would be logged as one that failed.
-    by_shell = {"exec": {"command": ["bash", "-c", OPEN]}, "timeoutSeconds": 5}
-    tcp = by_shell if cluster.zookeeper_tls else {"tcpSocket": {"port": "client"}}
+    within = {"exec": {"command": [MEMBER, "live"]}, "timeoutSeconds": 5}
+    live = within if cluster.zookeeper_tls else {"tcpSocket": {"port": "client"}}
     container: Document = {
         "name": COMPONENT,
         "image": image,
@@ -186,10 +185,10 @@ def _container(cluster: KafkaCluster, *, image: str) -> Document:
             {"name": "peer", "containerPort": PEER_PORT, "protocol": "TCP"},
             {"name": "election", "containerPort": ELECTION_PORT, "protocol": "TCP"},
         ],
-        "startupProbe": {**tcp, "periodSeconds": 2, "failureThreshold": 150},
-        "livenessProbe": {**tcp, "periodSeconds": 10, "failureThreshold": 6},
+        "startupProbe": {**live, "periodSeconds": 2, "failureThreshold": 150},
+        "livenessProbe": {**live, "periodSeconds": 10, "failureThreshold": 6},
         "readinessProbe": {
-            "exec": {"command": ["bash", "-c", SERVING]},
+            "exec": {"command": [MEMBER, "ready"]},
             "periodSeconds": 5,
             "timeoutSeconds": 5,
         },

@@ -38,6 +38,7 @@ _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _FIELDS: Final = {
     "spec": {
         "cluster", "user", "source", "sink", "trigger", "storage", "resources", "version", "image",
+        "imagePullSecrets",
         "master", "bootstrapServers",
     },
     "spec.source": {"topics", "startingOffsets", "maxOffsetsPerTrigger", "failOnDataLoss"},

@@ -21,9 +21,13 @@ def test_objects_of_the_quickstart() -> None:
 
 
 def test_objects_of_a_pipeline_with_a_user() -> None:
-    """The Secret of the KafkaUser as files; nothing of it in variables, arguments or hashes."""
+    """The Secret of the KafkaUser as files; nothing of it in variables, arguments or hashes.
+
+    The image comes from a registry that asks for a login.
+    """
+    secrets = [{"name": "registry"}]
     made = pipeline_objects(
-        read_pipeline(examples.pipeline(user="archivist")),
+        read_pipeline(examples.pipeline(user="archivist", imagePullSecrets=secrets)),
         image="barnabas-pipeline:1",
         bootstrap_servers="quickstart-bootstrap.default.svc:9092",
     )
@@ -32,9 +36,10 @@ def test_objects_of_a_pipeline_with_a_user() -> None:
 
 def test_the_pod_is_not_given_what_the_operator_acts_on() -> None:
     """An image of another version need not know these fields."""
-    given = examples.pipeline(version="0.1.0", image="mine:1", user="archivist")
+    acted_on = {"version": "0.1.0", "image": "mine:1", "imagePullSecrets": [{"name": "registry"}]}
+    given = examples.pipeline(user="archivist", **acted_on)
     document = yaml.safe_load(pipeline_config(read_pipeline(given)))
-    assert {"version", "image"}.isdisjoint(document["spec"])
+    assert acted_on.keys().isdisjoint(document["spec"])
     assert document["spec"]["user"] == "archivist"
 
 

@@ -16,9 +16,11 @@ from barnabas_operator.api.facts import (
     Fewest,
     Keyed,
     Longest,
+    NoDefault,
     Pattern,
     Rule,
 )
+from barnabas_operator.api.pods import SecretReference
 from barnabas_operator.api.references import SAME_CLUSTER
 from barnabas_operator.api.storage import Claim, ContainerResources
 
@@ -138,6 +140,13 @@ class PipelineSpec:
     image: Annotated[
         str | None, Doc("Image of your own, instead of that of the version."), Longest(512)
     ] = None
+    image_pull_secrets: Annotated[
+        tuple[SecretReference, ...],
+        Doc("Secrets with which the image is pulled."),
+        Keyed(("name",)),
+        NoDefault(),
+        Longest(16),
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ CONFIG_PATH: Final = "/etc/barnabas"
 DATA_PATH: Final = "/data"
 USER_VOLUME: Final = "user"
 # What only the operator acts on: images of other versions need not know these fields.
-OPERATOR_FIELDS: Final = frozenset({"version", "image"})
+OPERATOR_FIELDS: Final = frozenset({"version", "image", "imagePullSecrets"})
 
 
 def pipeline_objects(
@@ -120,6 +120,8 @@ def _pod(
             {"name": "tmp", "emptyDir": {"sizeLimit": "2Gi"}},
         ],
     }
+    if secrets := pipeline.body.spec.image_pull_secrets:
+        pod["imagePullSecrets"] = to_json(secrets)
     if user:
         mount = {"name": USER_VOLUME, "mountPath": MOUNT_PATH, "readOnly": True}
         container["volumeMounts"].append(mount)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from barnabas_operator.api.amounts import parse_bytes
+from barnabas_operator.api.amounts import stored_bytes
 
 Document = dict[str, Any]
 
@@ -139,7 +139,7 @@ def _check_stateful_set(old: Document | None, new: Document) -> None:
 def _check_claim(old: Document, new: Document, *, expandable: bool) -> None:
     name = new["metadata"]["name"]
     before, after = (
-        parse_bytes(each["spec"]["resources"]["requests"]["storage"]) for each in (old, new)
+        stored_bytes(each["spec"]["resources"]["requests"]["storage"]) for each in (old, new)
     )
     if after < before:
         raise InvalidError(

@@ -32,7 +32,7 @@ def bootstrap(node: BrokerServer) -> str:
 
 
 def other(node: BrokerServer, tp: TopicPartition) -> Path:
-    home = node.broker.logs.directory_of(tp)
+    home = node.broker.logs.logs[tp].directory.parent
     return home.parent / ("two" if home.name == "one" else "one")
 
 

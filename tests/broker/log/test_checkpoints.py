@@ -78,15 +78,7 @@ def test_malformed_partition_metadata_is_refused(data: bytes) -> None:
 
 def test_the_clean_shutdown_marker() -> None:
     """Version 0 of Kafka 3.8's JSON, with the broker epoch."""
-    data = checkpoints.format_clean_shutdown(25)
-    assert data == b'{"version":0,"brokerEpoch":25}'
-    assert checkpoints.parse_clean_shutdown(data) == 25
-
-
-@pytest.mark.parametrize("data", [b"", b"{}", b"[]", b"not json", b'{"brokerEpoch":null}'])
-def test_older_markers_name_no_epoch(data: bytes) -> None:
-    """Before Kafka 3.8 the marker was an empty file."""
-    assert checkpoints.parse_clean_shutdown(data) == -1
+    assert checkpoints.format_clean_shutdown(25) == b'{"version":0,"brokerEpoch":25}'
 
 
 def test_meta_properties_are_escaped() -> None:

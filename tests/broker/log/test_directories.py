@@ -94,7 +94,6 @@ def test_partitions_survive_a_clean_restart(tmp_path: Path) -> None:
     again = open_directories(tmp_path)
     assert not marker.exists()
     assert again.clean_start
-    assert again.previous_broker_epoch == 25
     log = again.logs[TP]
     assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (2, 5, 5)
     assert log.topic_id == TOPIC_ID
@@ -137,7 +136,6 @@ def test_without_the_marker_the_start_is_unclean(tmp_path: Path) -> None:
         file.write(b"torn batch")
     again = open_directories(tmp_path)
     assert not again.clean_start
-    assert again.previous_broker_epoch == -1
     assert again.logs[TP].log_end_offset == 5
     again.close()
 
@@ -284,7 +282,7 @@ def test_one_bad_directory_does_not_stop_the_others(tmp_path: Path) -> None:
     logs = open_directories(bad, good)
     assert logs.offline == {bad: "Not a directory"}
     logs.create(TP, LogConfig(), None, NOW)
-    assert logs.directory_of(TP) == good
+    assert logs.logs[TP].directory.parent == good
     logs.close()
 
 
@@ -365,7 +363,7 @@ def test_partitions_go_where_the_fewest_are(tmp_path: Path) -> None:
     logs = open_directories(tmp_path / "a", tmp_path / "b", tmp_path / "c")
     for number in range(7):
         logs.create(TopicPartition("t", number), LogConfig(), None, NOW)
-    homes = Counter(logs.directory_of(tp).name for tp in logs.logs)
+    homes = Counter(logs.logs[tp].directory.parent.name for tp in logs.logs)
     assert sorted(homes.values()) == [2, 2, 3]
     logs.close()
 

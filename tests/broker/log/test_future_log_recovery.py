@@ -37,7 +37,7 @@ def test_the_longer_copy_is_opened(tmp_path: Path) -> None:
     logs = open_directories(one, two)
     kept = (two / "log-start-offset-checkpoint").read_text()
     assert "orders 3 2" in kept.splitlines(), "what the old directory said is lost with its copy"
-    assert logs.directory_of(TP) == two
+    assert logs.logs[TP].directory.parent == two
     assert logs.logs[TP].log_start_offset == 2
     assert logs.logs[TP].log_end_offset == 7
     assert not (two / "orders-3" / move_record.NAME).exists()
@@ -54,7 +54,7 @@ def test_a_copy_that_is_no_longer_is_gone_on_with(tmp_path: Path) -> None:
     note(one, two)
     move_record.write(one / "orders-3", MoveRecord(str(one), str(two)))
     logs = open_directories(one, two)
-    assert logs.directory_of(TP) == one
+    assert logs.logs[TP].directory.parent == one
     home, path = logs.unfinished[TP]
     assert (home.path, path.exists(), path.name[-7:]) == (two, True, "-future")
     assert not (one / "orders-3" / move_record.NAME).exists()
@@ -107,6 +107,6 @@ def test_a_switched_copy_serves_alone_and_does_not_move_on(tmp_path: Path) -> No
     shutil.move(tmp_path / "away", one)
     logs = open_directories(one, two)
     assert logs.logs[TP].log_end_offset == 6
-    assert logs.directory_of(TP) == two
+    assert logs.logs[TP].directory.parent == two
     assert not (one / "orders-3").exists()
     logs.close()

@@ -99,7 +99,7 @@ def play(disk: Disk, root: Path) -> Played:
     played = Played(disk)
     logs = open_directories(root / "one", root / "two", config=SMALL)
     log = logs.create(A, SMALL, TOPIC_A, NOW)
-    source = logs.directory_of(A)
+    source = logs.logs[A].directory.parent
     append(log, 8)
     append(log, 4, producer=7)
     log.append_as_leader(validated(batch_of(producer=(8, 0, 0), transactional=True)),
@@ -341,7 +341,9 @@ def test_a_batch_larger_than_a_segment_may_be_now_moves(tmp_path: Path) -> None:
 
 def begin(logs: LogDirectories, root: Path) -> ReplicaMove:
     """A move to the directory that has nothing."""
-    target = next(path for path in (root / "one", root / "two") if path != logs.directory_of(A))
+    target = next(
+        path for path in (root / "one", root / "two") if path != logs.logs[A].directory.parent
+    )
     found = logs.find(str(target))
     assert found is not None
     move = logs.begin_move(A, found)

@@ -6,7 +6,6 @@ import pytest
 
 from barnabas_operator.api.amounts import (
     format_bytes,
-    parse_bytes,
     parse_duration_ms,
     show_bytes,
     stored_bytes,
@@ -15,24 +14,12 @@ from barnabas_operator.api.amounts import (
 
 @pytest.mark.parametrize(
     ("text", "count"),
-    [("1Gi", 2**30), ("1.5Gi", 3 * 2**29), ("500M", 500_000_000), ("7", 7), ("2Ti", 2**41)],
-)
-def test_quantities(text: str, count: int) -> None:
-    """Binary and decimal suffixes, as Kubernetes has them."""
-    assert parse_bytes(text) == count
-
-
-@pytest.mark.parametrize("text", ["", "Gi", "-1Gi", "1gi", "1 Gi", "1e3"])
-def test_no_quantities(text: str) -> None:
-    """Whatever is not a plain quantity is refused, with an example of one."""
-    with pytest.raises(ValueError, match="such as 512Mi"):
-        parse_bytes(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "count"),
     [
         ("1Gi", 2**30),
+        ("1.5Gi", 3 * 2**29),
+        ("500M", 500_000_000),
+        ("7", 7),
+        ("2Ti", 2**41),
         ("1181116006400m", 1_181_116_007),
         ("1e3", 1000),
         ("12E-1", 2),
@@ -41,6 +28,7 @@ def test_no_quantities(text: str) -> None:
         ("5n", 1),
         (".5", 1),
         ("many", 0),
+        ("-1Gi", 0),
     ],
 )
 def test_quantities_as_the_api_server_stores_them(text: str, count: int) -> None:
@@ -66,7 +54,7 @@ def test_no_durations(text: str) -> None:
 def test_a_claim_is_never_smaller_than_reckoned() -> None:
     """Rounded up, to what a person can read."""
     for count in (1, 2**20, 2**20 + 1, 10 * 2**30 - 1, 10 * 2**30 + 1, 10**13):
-        assert parse_bytes(format_bytes(count)) >= count
+        assert stored_bytes(format_bytes(count)) >= count
     assert (format_bytes(2**20 + 1), format_bytes(10 * 2**30)) == ("2Mi", "10Gi")
 
 

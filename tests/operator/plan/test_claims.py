@@ -9,9 +9,9 @@ import pytest
 from barnabas_operator.api.reading import read_cluster
 from barnabas_operator.names import APPLIED_HASH
 from barnabas_operator.plan.claims import growth, lost_cluster_id, with_present_templates
-from barnabas_operator.plan.steps import transcript
 from barnabas_operator.resources.objects import hashed
 from tests.operator import examples
+from tests.operator.plan import transcript
 
 
 def _claim(name: str, size: str) -> dict[str, Any]:

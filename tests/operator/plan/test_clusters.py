@@ -10,12 +10,12 @@ from barnabas_operator.plan.clusters import plan_cluster
 from barnabas_operator.plan.findings import Severity
 from barnabas_operator.plan.observed import ClusterView, Images
 from barnabas_operator.plan.snapshot import Plan
-from barnabas_operator.plan.steps import transcript
 from barnabas_operator.reconcile.apply import apply_steps
 from barnabas_operator.reconcile.clusters import observe
 from barnabas_operator.reconcile.context import Context
 from tests.operator import examples
 from tests.operator.memory_kube import NODE, MemoryKube
+from tests.operator.plan import transcript
 from tests.operator.ports import MemoryBrokers, context_on
 
 IMAGES = Images(broker="b:1", zookeeper="z:1", pipeline="p:1")

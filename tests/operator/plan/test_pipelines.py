@@ -9,8 +9,9 @@ import pytest
 from barnabas_operator.api.reading import read_pipeline
 from barnabas_operator.plan.observed import Images
 from barnabas_operator.plan.pipelines import PipelinePlan, plan_pipeline, user_problem
-from barnabas_operator.plan.steps import Apply, transcript
+from barnabas_operator.plan.steps import Apply
 from tests.operator import examples
+from tests.operator.plan import transcript
 
 IMAGES = Images(broker="b:1", zookeeper="z:1", pipeline="p:1", operator="1")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from barnabas_operator.plan.steps import Apply, DeletePod, GrowClaim, transcript
+from barnabas_operator.plan.steps import Apply, DeletePod, GrowClaim
+from tests.operator.plan import transcript
 
 
 def test_a_plan_is_readable() -> None:

@@ -110,12 +110,3 @@ def _escape(value: str) -> str:
 def format_clean_shutdown(broker_epoch: int) -> bytes:
     text = json.dumps({"version": _VERSION, "brokerEpoch": broker_epoch}, separators=(",", ":"))
     return text.encode()
-
-
-def parse_clean_shutdown(data: bytes) -> int:
-    """The broker epoch at a clean stop; -1 where the marker has none, as before Kafka 3.8."""
-    try:
-        content = json.loads(data)
-        return int(content["brokerEpoch"])
-    except (KeyError, OverflowError, RecursionError, TypeError, ValueError):
-        return -1

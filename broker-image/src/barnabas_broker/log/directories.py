@@ -251,15 +251,6 @@ class LogDirectories:
         return bool(self.doubts.partitions)
 
     @property
-    def previous_broker_epoch(self) -> int:
-        """The broker epoch the clean-shutdown markers agree on; -1 without (KIP-966)."""
-        epochs = {directory.broker_epoch for directory in self._directories}
-        return epochs.pop() if len(epochs) == 1 else -1
-
-    def directory_of(self, tp: TopicPartition) -> Path:
-        return self._home[tp].path
-
-    @property
     def paths(self) -> Sequence[Path]:
         """All directories, as configured."""
         return self._order

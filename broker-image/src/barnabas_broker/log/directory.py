@@ -79,7 +79,6 @@ class DirectoryState:
         "_meta",
         "_set_aside",
         "_written",
-        "broker_epoch",
         "checkpointed",
         "clean",
         "cleaned",
@@ -115,7 +114,6 @@ class DirectoryState:
         #: whether this is why the start is refused, though the disk has not failed
         self.refused = False
         #: the broker epoch the marker of that shutdown names
-        self.broker_epoch = -1
         self.recovery_points: dict[TopicPartition, int] = {}
         self.log_starts: dict[TopicPartition, int] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
@@ -186,17 +184,15 @@ class DirectoryState:
 
     def _consume_marker(self) -> None:
         path = self.path / names.CLEAN_SHUTDOWN
+        consumed = self.path / names.CLEAN_SHUTDOWN_CONSUMED
         try:
-            content = read_file(path)
+            rename(path, consumed)
         except FileNotFoundError:
             self.clean = not any(self.partition_paths())
             return
-        consumed = self.path / names.CLEAN_SHUTDOWN_CONSUMED
-        rename(path, consumed)
         self._set_aside = consumed
         sync_directory(self.path)
         self.clean = True
-        self.broker_epoch = checkpoints.parse_clean_shutdown(content)
 
     def _read_offsets(self, name: str) -> dict[TopicPartition, int]:
         try:

@@ -23,14 +23,6 @@ _UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400
 _DURATION_PART: Final = re.compile(r"([0-9]+)(ms|s|m|h|d)")
 
 
-def parse_bytes(text: str) -> int:
-    """The bytes of a quantity such as 10Gi; raises ValueError."""
-    found = _amount(text)
-    if found is None or text.endswith("m"):
-        raise ValueError(f"{text!r} is no quantity such as 512Mi or 20Gi")
-    return int(found)
-
-
 def stored_bytes(text: str) -> int:
     """The bytes of a quantity in any form that the API server stores, rounded up; 0 if unknown."""
     found = _amount(text)

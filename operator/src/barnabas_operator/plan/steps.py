@@ -81,9 +81,3 @@ class AnnotateRack:
 
 
 Step = Apply | DeletePod | DeleteObject | GrowClaim | LabelClaim | AnnotateRack
-Transcript = tuple[str, ...]
-
-
-def transcript(steps: tuple[Step, ...] | list[Step]) -> Transcript:
-    """The steps as lines: for the log, and for tests that read like a story."""
-    return tuple(map(str, steps))

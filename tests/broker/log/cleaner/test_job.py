@@ -21,7 +21,7 @@ JOB = Job(
 )  # fmt: skip
 FINISHED = Finished(
     clean_to=10, records_read=9, records_kept=8, bytes_read=7, bytes_kept=6, keyless=5,
-    map_entries=4, map_utilization=0.5, map_seconds=0.25, seconds=1.5,
+    map_utilization=0.5, seconds=1.5,
 )  # fmt: skip
 
 

@@ -86,7 +86,7 @@ def until_moved(wire: Wire, target: Path) -> None:
 
 
 def other_than_home(node: BrokerServer, disks: tuple[Path, Path], tp: TopicPartition = TP) -> Path:
-    return next(path for path in disks if path != node.broker.logs.directory_of(tp))
+    return next(path for path in disks if path != node.broker.logs.logs[tp].directory.parent)
 
 
 def until_moves_end(node: BrokerServer) -> None:
@@ -140,7 +140,7 @@ def test_a_partition_moves(disks: tuple[Path, Path]) -> None:
         wire.produce(TP.topic, numbered(600))
         assert read_keys(wire) == list(range(601))
     with broker_on(disks) as (node, wire):
-        assert node.broker.logs.directory_of(TP) == target
+        assert node.broker.logs.logs[TP].directory.parent == target
         assert read_keys(wire) == list(range(601))
         wire.produce(TP.topic, numbered(601))
         assert read_keys(wire) == list(range(602))
@@ -176,7 +176,7 @@ def test_a_move_home_cancels(disks: tuple[Path, Path]) -> None:
     """The copy goes, the source serves on."""
     with broker_on(disks) as (node, wire):
         target = stalled(node, wire, disks)
-        home = node.broker.logs.directory_of(TP)
+        home = node.broker.logs.logs[TP].directory.parent
         assert move(wire, target) is ErrorCode.NONE
         assert len(replicas(wire)) == 2
         assert move(wire, home) is ErrorCode.NONE
@@ -273,7 +273,7 @@ def test_a_target_that_fails_ends_the_move(disks: tuple[Path, Path]) -> None:
         disk.fail("pwrite", errno.EIO, path=str(copying / "00000000000000000000.log"))
         throttle(wire, 1 << 40)
         until_moves_end(node)
-        assert replicas(wire).keys() == {(node.broker.logs.directory_of(TP).name, False)}
+        assert replicas(wire).keys() == {(node.broker.logs.logs[TP].directory.parent.name, False)}
         assert wire.produce(TP.topic, numbered(100)).error_code == 0
         assert read_keys(wire) == list(range(101))
         assert move(wire, target) is ErrorCode.KAFKA_STORAGE_ERROR
@@ -305,7 +305,7 @@ def test_a_source_that_fails_takes_the_partition_offline(disks: tuple[Path, Path
         broker_on(disks) as (node, wire),
     ):
         target = stalled(node, wire, disks)
-        home = node.broker.logs.directory_of(TP)
+        home = node.broker.logs.logs[TP].directory.parent
         disk.fail("pwrite", errno.EIO, path=str(home / "orders-0/00000000000000000000.log"))
         assert wire.produce(TP.topic, numbered(1)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
         throttle(wire, 1 << 40)
@@ -325,7 +325,7 @@ def test_a_compacted_log_is_not_cleaned_meanwhile(disks: tuple[Path, Path]) -> N
         log.config = replace(log.config, compact=True, min_cleanable_ratio=0.0)
         log.roll(0)
         assert manager.pick(10**15, resources) is None
-        move(wire, node.broker.logs.directory_of(TP))
+        move(wire, node.broker.logs.logs[TP].directory.parent)
         task = manager.pick(10**15, resources)
         assert task is not None
         manager.abandon(task, "the test is over")

@@ -77,7 +77,6 @@ class Cleaning:
         job, began = self._job, self._clock()
         aborted = self._aborted_transactions()
         self._fill_map(aborted)
-        mapped = self._clock()
         end = self._offsets.latest_offset + 1
         below = [base for base in job.segments if base < end]
         found = BatchFilter(
@@ -110,9 +109,7 @@ class Cleaning:
             bytes_read=counts.bytes_read,
             bytes_kept=counts.bytes_kept,
             keyless=counts.keyless,
-            map_entries=self._offsets.size,
             map_utilization=self._offsets.utilization,
-            map_seconds=mapped - began,
             seconds=self._clock() - began,
         )
 

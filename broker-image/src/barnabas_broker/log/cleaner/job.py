@@ -55,9 +55,7 @@ class Finished:
     bytes_read: int
     bytes_kept: int
     keyless: int
-    map_entries: int
     map_utilization: float
-    map_seconds: float
     seconds: float
 
 

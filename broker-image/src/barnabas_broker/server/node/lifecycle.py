@@ -47,9 +47,6 @@ collector, so that they may be a hundred times as rare as Python has them."""
 _START_TIME: Final = 22 - 3
 """The field of /proc/PID/stat, of those after the command's name."""
 
-Fault = LogDirectoryError
-"""What a running broker cannot go on with."""
-
 
 def run_broker(
     settings: BrokerSettings,

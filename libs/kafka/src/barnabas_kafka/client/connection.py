@@ -105,11 +105,6 @@ class Connection:
         """How long the broker keeps the session after authentication; 0 is for ever (KIP-368)."""
         return 0 if self._authentication is None else self._authentication.session_lifetime_ms
 
-    @property
-    def in_flight(self) -> int:
-        """How many requests wait for their response."""
-        return len(self._pending)
-
     def take_output(self) -> bytes:
         """What is to be sent now; it is given once."""
         output = bytes(self._output)

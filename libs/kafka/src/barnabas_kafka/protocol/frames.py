@@ -53,11 +53,6 @@ class FrameReader:
         self._buffer = bytearray()
         self._limit = limit
 
-    @property
-    def buffered(self) -> int:
-        """The number of bytes that wait for the rest of their frame."""
-        return len(self._buffer)
-
     def feed(self, data: Buffer) -> None:
         """Takes in what was received."""
         self._buffer += data

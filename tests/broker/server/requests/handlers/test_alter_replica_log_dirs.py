@@ -87,13 +87,13 @@ def test_a_partition_is_made_where_it_was_wanted(
         tp = TopicPartition(f"later-{index}", 0)
         ask(wire, 2, (str(path), tp))
         wire.create_topic(tp.topic)
-        assert node.broker.logs.directory_of(tp) == path
+        assert node.broker.logs.logs[tp].directory.parent == path
 
 
 def test_of_two_wishes_the_last_counts(wire: Wire, node: BrokerServer, disks: list[Path]) -> None:
     """As in Kafka, one answer for a partition that is named twice."""
     tp = TopicPartition("twice", 0)
     wire.create_topic(tp.topic)
-    home = node.broker.logs.directory_of(tp)
+    home = node.broker.logs.logs[tp].directory.parent
     assert ask(wire, 2, ("/nowhere", tp), (str(home), tp)) == {tp: ErrorCode.NONE}
     assert not node.broker.logs.moves

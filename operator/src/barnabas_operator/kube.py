@@ -12,7 +12,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, Protocol
@@ -32,7 +32,7 @@ TIMEOUT_S: Final = 15
 CONNECTIONS: Final = 64
 RETRIES: Final = 2
 FIRST_RETRY_S: Final = 0.2
-# A longer delay is left to the work queue: a pass that sleeps occupies a thread.
+# A longer delay is left to the work queue: a reconciliation that sleeps occupies a thread.
 LONGEST_RETRY_S: Final = 2.0
 # Objects in a page of a list: few until their size is known, then as many as have so many bytes.
 FIRST_PAGE: Final = 25
@@ -181,6 +181,21 @@ class Kube(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """One request to the API server."""
+
+    method: str
+    path: str
+    query: Mapping[str, Any] = field(default_factory=dict)
+    body: Document | None = None
+    content_type: str = JSON
+    accept: str = JSON
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
 class ApiServer:
     """The port on a real API server, found as kubectl finds it or from within a pod."""
 
@@ -226,12 +241,12 @@ class ApiServer:
 
     def check_served(self, kind: Kind, namespace: str | None) -> None:
         """Raises KubeError where objects of this kind cannot be listed."""
-        self._call("GET", _path(kind, namespace), query={"limit": 1})
+        self._call(_Request("GET", _path(kind, namespace), {"limit": 1}))
 
     def get(self, kind: Kind, namespace: str, name: str) -> Document | None:
         """See Kube."""
         try:
-            return self._call("GET", _path(kind, namespace, name))
+            return self._call(_Request("GET", _path(kind, namespace, name)))
         except KubeError as error:
             if error.status == 404:
                 return None
@@ -257,9 +272,9 @@ class ApiServer:
         found: list[Document] = []
         largest = 0
         while True:
-            path = _path(kind, namespace)
-            content = self._request("GET", path, query=query, accept=accept)
-            page = _object(content, f"GET {path}")
+            request = _Request("GET", _path(kind, namespace), query, accept=accept)
+            content = self._send(request)
+            page = _object(content, request)
             # While a definition changes, the API server writes an empty list of metadata as null.
             items = page.get("items") or ()
             largest = max(largest, len(content) // max(1, len(items)))
@@ -282,13 +297,8 @@ class ApiServer:
             # The API server compares a uid in the body with the object's.
             body = {**body, "metadata": {**meta, "uid": uid}}
             query["force"] = "true"
-        return self._call(
-            "PATCH",
-            _path(KINDS[body["kind"]], meta["namespace"], meta["name"]),
-            query=query,
-            body=body,
-            content_type="application/apply-patch+yaml",
-        )
+        path = _path(KINDS[body["kind"]], meta["namespace"], meta["name"])
+        return self._call(_Request("PATCH", path, query, body, "application/apply-patch+yaml"))
 
     def delete(self, kind: Kind, namespace: str, name: str, *, uid: str) -> None:
         """See Kube."""
@@ -298,12 +308,9 @@ class ApiServer:
             "preconditions": {"uid": uid},
             "propagationPolicy": "Background",
         }
-        try:
-            self._call("DELETE", _path(kind, namespace, name), body=body)
-        except KubeError as error:
-            # Gone, or already followed by another of its name.
-            if error.status not in (404, 409):
-                raise
+        # Gone, or already followed by another of its name.
+        with _ignored(404, 409):
+            self._call(_Request("DELETE", _path(kind, namespace, name), body=body))
 
     def evict(self, namespace: str, name: str, *, uid: str) -> None:
         """See Kube."""
@@ -313,12 +320,9 @@ class ApiServer:
             "metadata": {"name": name, "namespace": namespace},
             "deleteOptions": {"preconditions": {"uid": uid}},
         }
-        try:
-            self._call("POST", f"{_path(PODS, namespace, name)}/eviction", body=body)
-        except KubeError as error:
-            # Gone, or already followed by another of its name.
-            if error.status not in (404, 409):
-                raise
+        # As above.
+        with _ignored(404, 409):
+            self._call(_Request("POST", f"{_path(PODS, namespace, name)}/eviction", body=body))
 
     def patch(self, kind: Kind, namespace: str, name: str, body: Document) -> None:
         """See Kube."""
@@ -326,99 +330,70 @@ class ApiServer:
 
     def patch_status(self, kind: Kind, namespace: str, name: str, status: Document) -> None:
         """See Kube."""
-        try:
+        with _ignored(404):
             self._merge(f"{_path(kind, namespace, name)}/status", {"status": status})
-        except KubeError as error:
-            if error.status != 404:
-                raise
 
     def create(self, kind: Kind, namespace: str, body: Document) -> Document:
         """See Kube."""
         query = {"fieldManager": FIELD_MANAGER}
-        return self._call("POST", _path(kind, namespace), query=query, body=body)
+        return self._call(_Request("POST", _path(kind, namespace), query, body))
 
     def replace(self, kind: Kind, namespace: str, name: str, body: Document) -> None:
         """Replace an object that still has the body's resourceVersion; else status 409."""
-        self._call("PUT", _path(kind, namespace, name), body=body)
+        self._call(_Request("PUT", _path(kind, namespace, name), body=body))
 
     def _merge(self, path: str, body: Document) -> None:
         query = {"fieldManager": FIELD_MANAGER}
-        self._call(
-            "PATCH", path, query=query, body=body, content_type="application/merge-patch+json"
-        )
+        self._call(_Request("PATCH", path, query, body, "application/merge-patch+json"))
 
-    def _call(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, Any] | None = None,
-        body: Document | None = None,
-        content_type: str = JSON,
-    ) -> Document:
-        """A request whose answer is an object."""
-        content = self._request(method, path, query=query, body=body, content_type=content_type)
-        return _object(content, f"{method} {path}")
+    def _call(self, request: _Request) -> Document:
+        """Send a request whose answer is an object."""
+        return _object(self._send(request), request)
 
-    def _request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, Any] | None = None,
-        body: Document | None = None,
-        content_type: str = JSON,
-        accept: str = JSON,
-    ) -> bytes:
-        """A request; a read is repeated a few times while the server is busy."""
-        headers = {"Accept": accept, "Content-Type": content_type}
+    def _send(self, request: _Request) -> bytes:
+        """Send a request; a read is repeated a few times while the server is busy."""
         for attempt in range(RETRIES):
             try:
-                return self._call_once(method, path, query, body, headers)
+                return self._send_once(request)
             except KubeError as error:
                 delay = max(error.retry_after, FIRST_RETRY_S * 2**attempt)
-                if not _may_repeat(method, error) or delay > LONGEST_RETRY_S:
+                if not _may_repeat(request, error) or delay > LONGEST_RETRY_S:
                     raise
-            # Many passes meet the same busy server: not all of them come back together.
+            # Many reconciliations meet the same busy server: their retries are spread.
             self._pause(delay * random.uniform(1.0, 1.5))  # noqa: S311 - no secret
-        return self._call_once(method, path, query, body, headers)
+        return self._send_once(request)
 
-    def _call_once(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, Any] | None,
-        body: Document | None,
-        headers: dict[str, str],
-    ) -> bytes:
-        with _errors(f"{method} {path}"):
-            request = self._client.param_serialize(
-                method,
-                path,
-                query_params=list((query or {}).items()),
-                header_params=headers,
-                body=body,
+    def _send_once(self, request: _Request) -> bytes:
+        with _errors(request):
+            serialized = self._client.param_serialize(
+                request.method,
+                request.path,
+                query_params=list(request.query.items()),
+                header_params={"Accept": request.accept, "Content-Type": request.content_type},
+                body=request.body,
                 auth_settings=["BearerToken"],
             )
-            response = self._client.call_api(*request, _request_timeout=TIMEOUT_S)
+            response = self._client.call_api(*serialized, _request_timeout=TIMEOUT_S)
             content: bytes = response.read()  # type: ignore[no-untyped-call]
         self._set_clock(response.headers.get("Date"))
         if not 200 <= response.status <= 299:
-            text = f"{method} {path}: {_reason(content)}"
-            asked = _seconds(response.headers.get("Retry-After"))
-            raise KubeError(response.status, text, retry_after=asked)
+            raise KubeError(
+                response.status,
+                f"{request}: {_reason(content)}",
+                retry_after=_seconds(response.headers.get("Retry-After")),
+            )
         return content
 
 
-def _object(content: bytes, asked: str) -> Document:
-    """What was answered; what answers in place of the API server may say anything."""
+def _object(content: bytes, request: _Request) -> Document:
+    """The object in a response; a proxy in place of the API server may send anything."""
     try:
-        answer = json.loads(content)
+        found = json.loads(content)
     except (ValueError, RecursionError):
-        answer = None
-    if not (isinstance(answer, dict) and isinstance(answer.get("metadata", {}), dict)):
-        raise KubeError(0, f"{asked}: the answer is no object of the API server")
-    return answer
+        found = None
+    if not (isinstance(found, dict) and isinstance(found.get("metadata", {}), dict)):
+        raise KubeError(0, f"{request}: the answer is no object of the API server")
+    return found
 
 
 def _item(kind: Kind, item: Document) -> Document:
@@ -428,12 +403,12 @@ def _item(kind: Kind, item: Document) -> Document:
     return {"apiVersion": kind.api_version, "kind": kind.kind, **item}
 
 
-def _may_repeat(method: str, error: KubeError) -> bool:
+def _may_repeat(request: _Request, error: KubeError) -> bool:
     """Whether a request can be sent again: a read, of a server that is busy or away.
 
-    A write is left to the next pass: it takes effect soon after it was decided, or never.
+    A write is left to the next reconciliation: it takes effect soon after it was decided, or never.
     """
-    return method == "GET" and (error.status in (0, 429) or error.status >= 500)
+    return request.method == "GET" and (error.status in (0, 429) or error.status >= 500)
 
 
 def _seconds(retry_after: str | None) -> float:
@@ -450,13 +425,22 @@ def _path(kind: Kind, namespace: str | None, name: str | None = None) -> str:
 
 
 @contextmanager
-def _errors(asked: str) -> Iterator[None]:
+def _errors(request: _Request) -> Iterator[None]:
     try:
         yield
     except kubernetes.client.ApiException as error:
-        raise KubeError(error.status or 0, f"{asked}: {error.reason}") from error
+        raise KubeError(error.status or 0, f"{request}: {error.reason}") from error
     except (urllib3.exceptions.HTTPError, OSError) as error:
-        raise KubeError(0, f"{asked}: the API server cannot be reached: {error}") from error
+        raise KubeError(0, f"{request}: the API server cannot be reached: {error}") from error
+
+
+@contextmanager
+def _ignored(*statuses: int) -> Iterator[None]:
+    try:
+        yield
+    except KubeError as error:
+        if error.status not in statuses:
+            raise
 
 
 def _reason(content: bytes) -> str:

@@ -1,4 +1,4 @@
-"""How listeners are reached, as it is declared."""
+"""Listeners: their protocol, and how they are reached, as it is declared."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from barnabas_operator.api.clusters import KafkaCluster
-from barnabas_operator.api.listeners import filled
+from barnabas_operator.api.listeners import Listener, filled
 from barnabas_operator.api.reading import ResourceError, read_cluster
 from barnabas_operator.api.schemas import schema_of
 from barnabas_operator.api.writing import to_json
@@ -19,6 +19,35 @@ PLAIN = {"name": "plain", "port": 9092}
 def _with(configuration: dict[str, Any]) -> dict[str, Any]:
     outside = {"name": "out", "port": 9094, "type": "loadbalancer", "configuration": configuration}
     return examples.cluster(listeners=[PLAIN, outside])
+
+
+def test_brokers_know_a_listener_in_capitals() -> None:
+    """As Kafka's own configuration has it."""
+    assert Listener(name="plain", port=9092).kafka_name == "PLAIN"
+
+
+@pytest.mark.parametrize(
+    ("tls", "authentication", "protocol"),
+    [
+        (False, None, "PLAINTEXT"),
+        (True, None, "SSL"),
+        (False, "scram-sha-512", "SASL_PLAINTEXT"),
+        (True, "scram-sha-512", "SASL_SSL"),
+        (True, "tls", "SSL"),
+    ],
+)
+def test_the_security_protocol_of_a_listener(
+    tls: bool, authentication: str | None, protocol: str
+) -> None:
+    """SASL is for passwords: client certificates are part of TLS."""
+    listener: dict[str, object] = {"name": "clients", "port": 9093}
+    if tls:
+        listener["tls"] = {}
+    if authentication:
+        listener["authentication"] = {"type": authentication}
+    (_, read) = read_cluster(examples.cluster(listeners=[PLAIN, listener])).body.spec.listeners
+    assert read.security_protocol == protocol
+    assert read.is_plain == (protocol == "PLAINTEXT")
 
 
 def test_configuration_of_single_brokers() -> None:

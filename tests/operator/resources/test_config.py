@@ -7,7 +7,7 @@ import pytest
 
 from barnabas_kafka.settings.properties import parse_properties
 from barnabas_operator.api.authentication import AuthenticationType
-from barnabas_operator.api.clusters import Listener, ListenerAuthentication, ListenerType
+from barnabas_operator.api.listeners import Listener, ListenerAuthentication, ListenerType
 from barnabas_operator.api.reading import read_cluster
 from barnabas_operator.resources import config
 from barnabas_operator.resources.config import (

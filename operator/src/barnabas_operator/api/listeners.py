@@ -1,4 +1,4 @@
-"""How a listener is reached where the addresses of pods lead nowhere.
+"""The listeners of a KafkaCluster: ports, TLS, authentication, and how clients reach them.
 
 `{broker}` in a template is the broker's id.
 """
@@ -10,8 +10,24 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, ClassVar, Final
 
-from barnabas_operator.api.facts import Between, Doc, Fewest, Keyed, Longest, Pattern, Rule
+from barnabas_operator.api.authentication import AuthenticationType
+from barnabas_operator.api.certificates import CertificateChainAndKey
+from barnabas_operator.api.facts import (
+    Between,
+    Doc,
+    Fewest,
+    Keyed,
+    Longest,
+    NoDefault,
+    Pattern,
+    Rule,
+)
 
+# Of the listener by which brokers of a secured cluster, and the operator, reach brokers.
+REPLICATION_PORT: Final = 9091
+REPLICATION_NAME: Final = "replication"
+# The port of the brokers' metrics and health.
+ADMIN_PORT: Final = 9404
 BROKER: Final = "{broker}"
 HOST = Pattern(r"^[A-Za-z0-9]([-.A-Za-z0-9]*[A-Za-z0-9])?$", "a host name or an IPv4 address")
 HOST_TEMPLATE = Pattern(
@@ -160,3 +176,179 @@ class ListenerConfiguration:
 def filled(template: str, broker: int | str) -> str:
     """A template of a host or a value with the broker's id."""
     return template.replace(BROKER, str(broker))
+
+
+class ListenerType(StrEnum):
+    """From where a listener can be reached."""
+
+    INTERNAL = "internal"
+    NODEPORT = "nodeport"
+    LOADBALANCER = "loadbalancer"
+    CLUSTER_IP = "cluster-ip"
+    INGRESS = "ingress"
+    TLSROUTE = "tlsroute"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerAuthentication:
+    """How clients of a listener prove who they are."""
+
+    type: Annotated[
+        AuthenticationType,
+        Doc(
+            "scram-sha-512 or scram-sha-256: SASL/SCRAM, with the users that KafkaUsers create;"
+            " without tls of the listener the connection is not encrypted (SASL_PLAINTEXT)."
+            " tls: a client certificate of the cluster's clients CA, with the user as its CN."
+        ),
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerTls:
+    """Connections are encrypted, with a certificate of the cluster's own CA or one of your own."""
+
+    broker_cert_chain_and_key: Annotated[
+        CertificateChainAndKey | None,
+        Doc("A certificate of your own; that of the cluster's CA if absent."),
+    ] = None
+
+
+# Fields of `configuration` and the types that read them.
+_BY_TYPE: Final = {
+    "gateway": ("tlsroute",),
+    "ingressClassName": ("ingress",),
+    "hostTemplate": ("ingress", "tlsroute"),
+    "loadBalancerSourceRanges": ("loadbalancer",),
+    "loadBalancerClass": ("loadbalancer",),
+    "externalTrafficPolicy": ("nodeport", "loadbalancer"),
+    "bootstrap": ("loadbalancer", "cluster-ip", "ingress", "tlsroute"),
+}
+_GIVEN: Final = "has(self.configuration) && has(self.configuration"
+_ROUTING_RULES: Final = (
+    *(
+        Rule(
+            f"!({_GIVEN}.{name})) || self.type in {list(types)}",
+            f"configuration.{name} is for listeners of type {', '.join(types)}",
+        )
+        for name, types in _BY_TYPE.items()
+    ),
+    Rule(
+        f"!(self.type in ['ingress', 'tlsroute']) || (has(self.tls) && {_GIVEN}.hostTemplate) &&"
+        " has(self.configuration.bootstrap) && has(self.configuration.bootstrap.host))",
+        "ingress and tlsroute need tls, configuration.hostTemplate and"
+        " configuration.bootstrap.host: the host of a connection names the broker",
+    ),
+    Rule(f"self.type != 'tlsroute' || ({_GIVEN}.gateway))", "tlsroute needs configuration.gateway"),
+)
+_NO_CONFIGURATION: Final = ListenerConfiguration()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listener:
+    """A port on which clients reach the brokers."""
+
+    RULES: ClassVar = (
+        Rule(
+            "!has(self.nodePort) || self.type == 'nodeport'",
+            "nodePort is for listeners of type nodeport",
+        ),
+        Rule(
+            "!has(self.advertisedHost) || self.type == 'nodeport'",
+            "advertisedHost is for listeners of type nodeport",
+        ),
+        Rule(
+            "!has(self.configuration) || self.type != 'internal'",
+            "configuration is for listeners of another type than internal",
+        ),
+        *_ROUTING_RULES,
+        Rule(
+            f"self.port != {ADMIN_PORT} && self.name != 'metrics'",
+            f"the name metrics and port {ADMIN_PORT} are taken: brokers serve their metrics there",
+        ),
+        Rule(
+            "!has(self.authentication) || self.authentication.type != 'tls' || has(self.tls)",
+            "authentication of type tls needs tls",
+        ),
+    )
+
+    name: Annotated[
+        str,
+        Doc("Name, unique in the cluster; brokers know it in capitals."),
+        Pattern("^[a-z][a-z0-9]*$", "lower-case letters and digits, a letter first"),
+        Longest(11),
+    ]
+    type: Annotated[
+        ListenerType,
+        Doc(
+            "internal: from the Kubernetes cluster, at the pods' names; cluster-ip: the same, at a"
+            " Service for each broker; nodeport: from outside, on a port of the node; loadbalancer:"
+            " at a load balancer for each broker; ingress, tlsroute: by TLS passthrough of an"
+            " Ingress, or of a Gateway with a TLSRoute for each broker."
+        ),
+    ] = ListenerType.INTERNAL
+    port: Annotated[int, Doc("Port in the pod and of the Service."), Between(1024, 65535)]
+    node_port: Annotated[
+        int | None,
+        Doc(
+            "Port of the nodes for broker 0, the next one for broker 1 and so on."
+            " Kubernetes chooses if it is absent."
+        ),
+        Between(1024, 65535),
+    ] = None
+    advertised_host: Annotated[
+        str | None,
+        Doc("Advertised host instead of the node's address, as for a tunnel."),
+        HOST,
+        Longest(253),
+    ] = None
+    configuration: Annotated[
+        ListenerConfiguration, Doc("How the listener is reached."), NoDefault()
+    ] = _NO_CONFIGURATION
+    tls: Annotated[ListenerTls | None, Doc("TLS; without it connections are not encrypted.")] = None
+    authentication: Annotated[
+        ListenerAuthentication | None,
+        Doc("How clients authenticate; without it they are User:ANONYMOUS."),
+    ] = None
+
+    @property
+    def kafka_name(self) -> str:
+        """The name in the broker's settings."""
+        return self.name.upper()
+
+    @property
+    def security_protocol(self) -> str:
+        """Kafka's security protocol."""
+        by_sasl = self.authentication is not None and self.authentication.type.mechanism
+        if self.tls is not None:
+            return "SASL_SSL" if by_sasl else "SSL"
+        return "SASL_PLAINTEXT" if by_sasl else "PLAINTEXT"
+
+    @property
+    def own_certificate(self) -> CertificateChainAndKey | None:
+        """The certificate that it shows instead of the cluster's."""
+        return self.tls.broker_cert_chain_and_key if self.tls is not None else None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether clients are neither authenticated nor their connections encrypted."""
+        return self.tls is None and self.authentication is None
+
+
+# The operator's own listener in secured clusters: both sides show certificates of the cluster CA.
+REPLICATION: Final = Listener(
+    name=REPLICATION_NAME,
+    port=REPLICATION_PORT,
+    tls=ListenerTls(),
+    authentication=ListenerAuthentication(type=AuthenticationType.TLS),
+)
+# The listeners of a spec that lists none. The API server cannot fill them in: it does not know what
+# a cluster was created as.
+SECURE_LISTENERS: Final = (
+    Listener(
+        name="secure",
+        port=9092,
+        tls=ListenerTls(),
+        authentication=ListenerAuthentication(type=AuthenticationType.SHA_512),
+    ),
+)
+PLAIN_LISTENERS: Final = (Listener(name="plain", port=9092),)

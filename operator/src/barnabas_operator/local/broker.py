@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Final
 
 from barnabas_kafka.settings.properties import parse_properties
-from barnabas_operator.api.clusters import KafkaCluster, Listener, ListenerStatus
+from barnabas_operator.api.clusters import KafkaCluster, ListenerStatus
+from barnabas_operator.api.listeners import Listener
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.local import processes
 from barnabas_operator.local.state import LocalError, Port, Record, StateDirectory

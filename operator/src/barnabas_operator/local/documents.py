@@ -22,16 +22,13 @@ import yaml
 from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_operator.api import API_VERSION
 from barnabas_operator.api.authentication import AuthenticationType
-from barnabas_operator.api.clusters import (
+from barnabas_operator.api.clusters import OPERATOR_SETTINGS, Authorization, KafkaCluster, Security
+from barnabas_operator.api.listeners import (
     ADMIN_PORT,
-    OPERATOR_SETTINGS,
-    Authorization,
-    KafkaCluster,
     Listener,
+    ListenerConfiguration,
     ListenerType,
-    Security,
 )
-from barnabas_operator.api.listeners import ListenerConfiguration
 from barnabas_operator.api.pipelines import KafkaPipeline
 from barnabas_operator.api.reading import (
     Resource,

@@ -13,7 +13,8 @@ from typing import Final
 
 from barnabas_kafka.settings.definitions import SettingError
 from barnabas_kafka.settings.properties import parse_properties
-from barnabas_operator.api.clusters import REPLICATION, KafkaCluster, Security
+from barnabas_operator.api.clusters import KafkaCluster, Security
+from barnabas_operator.api.listeners import REPLICATION
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.local.broker import BrokerFiles, asked_port
 from barnabas_operator.local.state import (

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from barnabas_operator.api.clusters import KafkaCluster, ListenerType
+from barnabas_operator.api.clusters import KafkaCluster
+from barnabas_operator.api.listeners import ListenerType
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.names import FIELD_MANAGER, ClusterNames
 from barnabas_operator.plan.rolling import READDRESSED, PodView

@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from barnabas_operator.api.clusters import KafkaCluster, ListenerType
+from barnabas_operator.api.clusters import KafkaCluster
 from barnabas_operator.api.conditions import is_ready
+from barnabas_operator.api.listeners import ListenerType
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.plan.addresses import node_ports
 from barnabas_operator.plan.claims import (

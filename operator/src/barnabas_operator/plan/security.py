@@ -9,14 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from barnabas_operator.api.clusters import (
-    AUTHORIZATION_SETTINGS,
-    REPLICATION_NAME,
-    REPLICATION_PORT,
-    ClusterSpec,
-    KafkaCluster,
-    ListenerType,
-)
+from barnabas_operator.api.clusters import AUTHORIZATION_SETTINGS, ClusterSpec, KafkaCluster
+from barnabas_operator.api.listeners import REPLICATION_NAME, REPLICATION_PORT, ListenerType
 from barnabas_operator.resources.config import zookeeper_tls_settings
 
 OPEN: Final = "allow.everyone.if.no.acl.found"

@@ -13,11 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from barnabas_operator.api.authentication import AuthenticationType
-from barnabas_operator.api.clusters import (
-    ANONYMOUS,
-    KafkaCluster,
-    ListenerType,
-)
+from barnabas_operator.api.clusters import ANONYMOUS, KafkaCluster
+from barnabas_operator.api.listeners import ListenerType
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.api.topics import ADOPT, Adopt
 from barnabas_operator.api.users import UserQuotas

@@ -28,8 +28,9 @@ from barnabas_kafka.certificates import (
 )
 from barnabas_operator.api.certificates import CertificateAuthority, CertificateStatus
 from barnabas_operator.api.certificates import Certificates as CertificatesSpec
-from barnabas_operator.api.clusters import KafkaCluster, Listener
+from barnabas_operator.api.clusters import KafkaCluster
 from barnabas_operator.api.conditions import STALLED
+from barnabas_operator.api.listeners import Listener
 from barnabas_operator.api.reading import Metadata, Resource
 from barnabas_operator.kube import CLUSTERS, SECRETS, USERS, Document, KubeError
 from barnabas_operator.names import (

@@ -15,15 +15,14 @@ from barnabas_operator.api.clusters import (
     ClusterStatus,
     ImageNames,
     KafkaCluster,
-    Listener,
     ListenerStatus,
-    ListenerType,
     ReplicaStatus,
     Security,
     StorageStatus,
     ZooKeeperProtocol,
 )
 from barnabas_operator.api.conditions import Verdict
+from barnabas_operator.api.listeners import Listener, ListenerType
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.brokers import Brokers, BrokersError, Endpoint
 from barnabas_operator.kube import (

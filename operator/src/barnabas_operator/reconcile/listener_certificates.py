@@ -23,7 +23,7 @@ from barnabas_kafka.certificates import (
     server_identity,
 )
 from barnabas_operator.api.certificates import CertificateChainAndKey, CertificateStatus
-from barnabas_operator.api.clusters import Listener
+from barnabas_operator.api.listeners import Listener
 from barnabas_operator.kube import Document
 from barnabas_operator.plan.certificates import expires_soon, format_time
 from barnabas_operator.plan.findings import Finding, Reason

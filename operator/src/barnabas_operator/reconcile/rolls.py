@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable
 
-from barnabas_operator.api.clusters import ADMIN_PORT
+from barnabas_operator.api.listeners import ADMIN_PORT
 from barnabas_operator.api.rolls import Guarantee, RollStatus
 from barnabas_operator.brokers import Brokers, BrokersError
 from barnabas_operator.plan.findings import Finding, Reason

@@ -8,8 +8,8 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from barnabas_operator.api.amounts import format_bytes
-from barnabas_operator.api.clusters import ADMIN_PORT, KafkaCluster, Listener, ListenerType
-from barnabas_operator.api.listeners import filled
+from barnabas_operator.api.clusters import KafkaCluster
+from barnabas_operator.api.listeners import ADMIN_PORT, Listener, ListenerType, filled
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.names import CONFIG_HASH, RACK, ClusterNames
 from barnabas_operator.resources import config, listeners, objects, pods, services, zookeeper

@@ -14,13 +14,8 @@ from typing import Any, Final
 import jinja2
 
 from barnabas_operator.api.authentication import AuthenticationType
-from barnabas_operator.api.clusters import (
-    ADMIN_PORT,
-    AUTHORIZER,
-    REPLICATION,
-    Listener,
-    ListenerType,
-)
+from barnabas_operator.api.clusters import AUTHORIZER
+from barnabas_operator.api.listeners import ADMIN_PORT, REPLICATION, Listener, ListenerType
 from barnabas_operator.names import (
     ELECTION_PORT,
     PEER_PORT,

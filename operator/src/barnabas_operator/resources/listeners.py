@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from barnabas_operator.api.clusters import KafkaCluster, Listener, ListenerType
-from barnabas_operator.api.listeners import filled
+from barnabas_operator.api.clusters import KafkaCluster
+from barnabas_operator.api.listeners import Listener, ListenerType, filled
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.api.writing import to_json
 from barnabas_operator.names import ClusterNames

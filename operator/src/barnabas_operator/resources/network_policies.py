@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from barnabas_operator.api.clusters import ADMIN_PORT, REPLICATION_PORT, KafkaCluster
+from barnabas_operator.api.clusters import KafkaCluster
+from barnabas_operator.api.listeners import ADMIN_PORT, REPLICATION_PORT
 from barnabas_operator.api.pods import PodTemplate
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.names import ELECTION_PORT, PEER_PORT, ClusterNames

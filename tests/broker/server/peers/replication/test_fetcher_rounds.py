@@ -98,6 +98,7 @@ def by_looking_at_all(fetcher: ReplicaFetcher) -> dict[TopicPartition, Wanted]:
     found = {}
     for tp, each in fetcher.copied.items():
         ready = each.not_before <= fetcher._loop.time() and not each.partition.counted_out
+        ready = ready and not each.cutting
         if ready and each.state is not None and each.state.phase is Phase.FETCHING:
             asking = follower.question(each.state, each.partition.log)
             if isinstance(asking, AskRecords) and not fetcher._is_held(each):
@@ -107,6 +108,9 @@ def by_looking_at_all(fetcher: ReplicaFetcher) -> dict[TopicPartition, Wanted]:
 
 class Cutter:
     """Cuts at once; in place of threads."""
+
+    def cuts_nothing(self, partition: Partition, offset: int) -> bool:
+        return offset >= partition.log.log_end_offset
 
     async def truncate(self, partition: Partition, offset: int) -> None:
         if offset < partition.log.log_end_offset:
@@ -166,8 +170,13 @@ class Copying:
         self.fetcher.copy(partition, T_ID, partition.leader_epoch)
 
     async def round(self) -> bool:
-        """One round; whether there was anything to ask. A leader that is away is no failure."""
+        """One round; whether there was anything to ask. A leader that is away is no failure.
+
+        What the round before has left to be cut is cut.
+        """
         link = self.link
+        if self.fetcher._cutting is not None:
+            await self.fetcher._cutting
         link.wanted = {}
         try:
             asked = await self.fetcher._round()

@@ -6,12 +6,16 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
+from barnabas_broker.cluster.image import TopicImage
 from barnabas_broker.log import files
+from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.messages.api_versions import ApiVersionsRequest
 from tests.broker.server.peers.replication.hand_made import T0, HandMade, Member
 from tests.broker.server.peers.replication.test_replica_fetcher import batch, content, until_same
@@ -103,6 +107,23 @@ def test_a_follower_that_is_elected_while_its_log_is_cut(
     until_same(pair)
     assert b"lost" not in content(member)
     assert b"late" in content(member)
+
+
+def test_other_partitions_are_fetched_while_a_log_is_cut(pair: HandMade) -> None:
+    """After a leader was killed there may be thousands to cut: no ISR is to shrink meanwhile."""
+    member, leader = pair.members[0], pair.members[1]
+    with slow_cuts() as disk:
+        pair.show(member)
+        assert disk.waiting.wait(seconds(ANSWER))
+        topic = TopicImage("u", UUID(int=50), (replace(pair.state(), leader=1, isr=(0, 1)),))
+        pair.tell(topic)
+        with Wire(leader.port) as wire:
+            assert wire.produce("u", batch(b"copied")).error_code == 0
+        assert member.ends(TopicPartition("u", 0))[1] == 1
+        assert member.partition().log.busy
+        disk.free.set()
+    until_same(pair)
+    assert b"lost" not in content(member)
 
 
 def test_a_topic_that_is_deleted_and_made_again_while_its_log_is_cut(pair: HandMade) -> None:

@@ -12,13 +12,16 @@ What fails is tried again after `replica.fetch.backoff.ms`, the partition alone 
 failed; where one partition has whole requests fail, it is found and set apart (`parts`). A leader
 that has not received its leadership yet is asked again sooner: producers with acks=all wait. A
 partition whose own disk fails, or that is fenced, is left until the controller sends its leader
-again. The next fetch acknowledges everything before it: where records count only once
-they are on disk, it is not sent before they are.
+again. One whose log is to be cut is left out until it is: a cut syncs files, and to wait for
+thousands of them, as after a leader was killed, would have all others leave their ISRs. The next
+fetch acknowledges everything before it: where records count only once they are on disk, it is not
+sent before they are.
 """
 
 import asyncio
 import contextlib
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -95,7 +98,10 @@ Ask = TypeVar("Ask")
 
 
 class Cutter(Protocol):
-    """Cuts logs in a thread, one cut of a partition at a time; see `replication.cutting`."""
+    """Cuts logs in a thread, one cut of a partition at a time; see `replication.truncation`."""
+
+    def cuts_nothing(self, partition: Partition, offset: int) -> bool:
+        """Whether `truncate` at that offset would leave the log as it is."""
 
     async def truncate(self, partition: Partition, offset: int) -> None:
         """Nothing at or above `offset` stays. Raises KafkaError."""
@@ -116,6 +122,7 @@ class Copied:
     lag: int | None = None  # Offsets behind the leader's high watermark, at the last answer.
     logged_errors: set[ErrorCode] = field(default_factory=set)  # Errors in the log already.
     early: int = 0  # Answers that the leader does not lead yet, in this epoch.
+    cutting: bool = False  # It is not asked about until its log is cut.
 
 
 class ReplicaFetcher:
@@ -159,6 +166,8 @@ class ReplicaFetcher:
         self._changed = asyncio.Event()
         self._fetching = False  # Whether a fetch may be waiting at the leader.
         self._task: asyncio.Task[None] | None = None
+        self._cuts: deque[tuple[TopicPartition, Copied, Truncate | StartAt]] = deque()
+        self._cutting: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Begin to fetch."""
@@ -166,9 +175,11 @@ class ReplicaFetcher:
 
     async def stop(self) -> None:
         """Fetch no more; what was received and not appended is received again by the next."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait({self._task})
+        tasks = {task for task in (self._task, self._cutting) if task is not None}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
 
     def copy(self, partition: Partition, topic_id: UUID, leader_epoch: int) -> None:
         """Copy a partition, in that leader epoch; one that is copied so already goes on."""
@@ -181,7 +192,11 @@ class ReplicaFetcher:
         ):
             return
         self.copied[partition.tp] = Copied(partition, topic_id, leader_epoch)
-        self._touched[partition.tp] = None
+        self._notice(partition.tp)
+
+    def _notice(self, tp: TopicPartition) -> None:
+        """Have a partition asked about that no round could ask about before."""
+        self._touched[tp] = None
         self._changed.set()
         if self._fetching:  # Without this one, and for up to `replica.fetch.wait.max.ms`.
             self._fetching = False
@@ -333,6 +348,7 @@ class ReplicaFetcher:
                 self._delayed.add(tp)
             elif (
                 each is not None
+                and not each.cutting
                 and not each.partition.counted_out
                 and (each.state is None or each.state.phase is not Phase.STOPPED)
             ):
@@ -483,8 +499,10 @@ class ReplicaFetcher:
     async def _perform(self, tp: TopicPartition, each: Copied, step: Step) -> None:
         each.state = step.state
         match step.effect:
+            case Truncate() as cut if self._cutter.cuts_nothing(each.partition, cut.offset):
+                each.state = follower.truncated(each.state, each.partition.log, cut)
             case Truncate() | StartAt() as cut:
-                await self._cut(tp, each, cut)
+                self._cut_soon(tp, each, cut)
             case Wait(error):
                 self._delay(tp, each, error)
             case Stop(error):
@@ -492,6 +510,24 @@ class ReplicaFetcher:
                          self.name, tp, error.name)  # fmt: skip
             case _:
                 each.logged_errors.clear()
+
+    def _cut_soon(self, tp: TopicPartition, each: Copied, cut: Truncate | StartAt) -> None:
+        each.cutting = True
+        self._cuts.append((tp, each, cut))
+        if self._cutting is None or self._cutting.done():
+            self._cutting = background().once(f"cuts of {self.name}", self._cut_all())
+
+    async def _cut_all(self) -> None:
+        """Cut one log after the other: what the controller says of one that is cut has to wait."""
+        while self._cuts:
+            tp, each, cut = self._cuts.popleft()
+            try:
+                if self._current(tp, each):
+                    await self._cut(tp, each, cut)
+            except Exception:  # Whatever it is, the other partitions are to go on.
+                self._failed(tp, each)
+            each.cutting = False
+            self._notice(tp)
 
     async def _cut(self, tp: TopicPartition, each: Copied, cut: Truncate | StartAt) -> None:
         partition = each.partition

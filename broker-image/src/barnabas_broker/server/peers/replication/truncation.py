@@ -15,6 +15,7 @@ from barnabas_broker.log.directories import LogDirectories
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.server.process.directory_threads import DirectoryThreads
 from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.ids import NO_EPOCH
 
 THREADS: Final = 2
 """For each log directory; cuts are rare, and come many at a time after a failure."""
@@ -27,6 +28,13 @@ class Truncation:
         self._logs = logs
         self._clock_ms = clock_ms
         self._threads = DirectoryThreads("cut", THREADS)
+
+    def cuts_nothing(self, partition: Partition, offset: int) -> bool:
+        """Whether a cut leaves the log as it is: a new one, which each follower begins with."""
+        log = partition.log
+        return (
+            offset >= log.log_end_offset and log.latest_epoch == NO_EPOCH and partition.cut is None
+        )
 
     async def truncate(self, partition: Partition, offset: int) -> None:
         """Nothing at or above `offset` stays, nor an epoch that begins there. Raises KafkaError."""

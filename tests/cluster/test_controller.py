@@ -11,6 +11,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 from kazoo.client import KazooClient
 
+from barnabas_operator.brokers import AdminBrokers
 from tests.cluster.running import Cluster
 from tests.oracle.apache import run_tool
 from tests.waiting import ANSWER, seconds
@@ -62,6 +63,24 @@ def test_all_brokers_return_the_same_metadata(cluster: Cluster) -> None:
     partitions = found[0][1]["same"]
     assert sorted(leader for leader, _ in partitions) == [0, 0, 1, 1, 2, 2]
     assert all(sorted(replicas) == [0, 1, 2] for _, replicas in partitions)
+
+
+def test_the_operator_gives_leadership_back_to_preferred_replicas(cluster: Cluster) -> None:
+    """What a broker led before it was away it leads again; a second election is no error."""
+    cluster.create("preferred", partitions=3, replicas=3)
+    before = cluster.leadership("preferred")
+    assert {leader for leader, _ in before} == {0, 1, 2}
+    cluster.brokers[0].stop()
+    cluster.brokers[0].start()
+    cluster.until_whole("preferred")
+    assert 0 not in {leader for leader, _ in cluster.leadership("preferred")}
+    with AdminBrokers(cluster.bootstrap) as brokers:
+        brokers.elect_preferred_leaders()
+        cluster.wait_for_leadership(
+            "the leaders of before", "preferred", lambda found: found == before
+        )
+        brokers.elect_preferred_leaders()
+    assert cluster.leadership("preferred") == before
 
 
 def test_a_topic_that_is_deleted_while_a_broker_is_away(

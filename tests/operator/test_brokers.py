@@ -60,9 +60,13 @@ def test_a_topic_from_beginning_to_end(brokers: AdminBrokers) -> None:
     assert brokers.topics({"port"}) == {}
 
 
-def test_leaders_are_where_they_are_preferred(brokers: AdminBrokers) -> None:
-    """An election that is not needed is no error."""
+def test_an_election_that_is_not_needed_changes_nothing(brokers: AdminBrokers) -> None:
+    """Nor is it an error; tests/cluster/test_controller.py has one that is needed."""
+    assert brokers.create_topics({"elected": ONE}) == {}
+    before = brokers.describe()
     brokers.elect_preferred_leaders()
+    assert brokers.describe() == before
+    assert before.leaderless == ()
 
 
 def test_topic_ids_are_shown_as_kafka_shows_them(brokers: AdminBrokers) -> None:

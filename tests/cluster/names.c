@@ -1,5 +1,6 @@
-/* Preloaded into a broker: names under .brokers.test are 127.0.0.1, unless a file of that name lies
- * in $NAMES_AWAY. Then a lookup hangs until the file is gone, as one does that no server answers. */
+/* Preloaded into a broker: names under .brokers.test are 127.0.0.1, or what is in the file of that name
+ * with .at in $NAMES_AWAY. While a file of the name itself lies there, a lookup hangs, as one does that
+ * no server answers. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <netdb.h>
@@ -22,8 +23,16 @@ int getaddrinfo(const char *node, const char *service, const struct addrinfo *hi
         return real(node, service, hints, found);
     const char *away = getenv("NAMES_AWAY");
     char path[4096];
-    snprintf(path, sizeof path, "%s/%s", away == NULL ? "" : away, node);
+    snprintf(path, sizeof path - sizeof ".at", "%s/%s", away == NULL ? "" : away, node);
     while (access(path, F_OK) == 0)
         usleep(POLL_US);
-    return real("127.0.0.1", service, hints, found);
+    char address[64] = "127.0.0.1";
+    strcat(path, ".at");
+    FILE *at = fopen(path, "r");
+    if (at != NULL) {
+        if (fscanf(at, "%63s", address) != 1)
+            abort();
+        fclose(at);
+    }
+    return real(address, service, hints, found);
 }

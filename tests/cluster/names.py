@@ -34,6 +34,10 @@ class Names:
         """The name of a broker."""
         return f"broker-{broker}.brokers.test"
 
+    def move(self, broker: int, address: str) -> None:
+        """Answer with another address for a broker from now on."""
+        (self._away / f"{self.of(broker)}.at").write_text(address)
+
     @contextmanager
     def without(self, broker: int) -> Iterator[None]:
         """While the block runs nobody answers for the name of a broker."""

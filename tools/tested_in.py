@@ -96,7 +96,9 @@ _FAMILIES: Final = {
     f"{_PIPELINES}test_failures.py": ("errors",),
     f"{_OPERATOR}api/test_reading.py": ("authentication", "pipelines"),
     f"{_OPERATOR}plan/test_ledger.py": ("orphans", "shards"),
-    f"{_OPERATOR}reconcile/test_certificates.py": ("user_certificates",),
+    f"{_OPERATOR}reconcile/test_certificates.py": (
+        "authorities", "cluster_secrets", "user_certificates",
+    ),
     f"{_OPERATOR}reconcile/test_kafka_users.py": (
         "user_deletion", "user_files", "user_secrets", "users",
     ),

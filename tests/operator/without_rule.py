@@ -53,6 +53,8 @@ from barnabas_operator.plan.protocols import Protocol
 from barnabas_operator.plan.shrink import Size
 from barnabas_operator.reconcile import (
     apply,
+    authorities,
+    cluster_secrets,
     kafka_topics,
     listener_certificates,
     ownership,
@@ -292,17 +294,15 @@ WITHOUT: Final[Mapping[str, tuple[Off, ...]]] = {
     "what has expired issues nothing": everywhere(
         "issue", (reconcile_certificates, user_certificates), issued_all_the_same
     ),
-    "an authority waits for all": (Off(reconcile_certificates._Pass, "_lagging", returns("")),),
+    "an authority waits for all": (Off(authorities.Authorities, "_lagging", returns("")),),
     "the refused are not waited for": (
-        Off(reconcile_certificates, "is_allowed", returns(value=True)),
-        Off(reconcile_certificates, "_is_refused", returns(value=False)),
+        Off(authorities, "is_allowed", returns(value=True)),
+        Off(authorities, "_is_refused", returns(value=False)),
     ),
-    "a lost authority is followed": (
-        Off(reconcile_certificates, "former_certificates", returns(())),
-    ),
+    "a lost authority is followed": (Off(authorities, "former_certificates", returns(())),),
     "Secrets are written as read": everywhere(
         "apply_as_read",
-        (reconcile_certificates, user_certificates, user_secrets),
+        (cluster_secrets, user_certificates, user_secrets),
         always(lambda kube, body, _: ownership.apply_owned(kube, body)),
     ),
     "Secrets of clusters are no passwords": (Off(user_secrets, "controller", returns(None)),),
@@ -310,7 +310,7 @@ WITHOUT: Final[Mapping[str, tuple[Off, ...]]] = {
         Off(ApiServer, "_set_clock", returns(None)),
         *everywhere(
             "no_earlier_than",
-            (reconcile_certificates, user_certificates),
+            (cluster_secrets, user_certificates),
             always(lambda now, _: now),
         ),
     ),

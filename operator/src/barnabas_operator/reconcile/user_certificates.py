@@ -25,7 +25,8 @@ from barnabas_operator.plan.passwords import SecretView
 from barnabas_operator.plan.topics import Refusal
 from barnabas_operator.plan.user_ledger import User
 from barnabas_operator.plan.users import Access, Waiting, user_name
-from barnabas_operator.reconcile.certificates import CertificatesUnavailableError, read_authority
+from barnabas_operator.reconcile.authorities import read_authority
+from barnabas_operator.reconcile.cluster_secrets import CertificatesUnavailableError
 from barnabas_operator.reconcile.context import Context, Regarding
 from barnabas_operator.reconcile.lost_authorities import issuing_for
 from barnabas_operator.reconcile.ownership import apply_as_read, controller, is_begun

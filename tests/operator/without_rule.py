@@ -281,6 +281,9 @@ WITHOUT: Final[Mapping[str, tuple[Off, ...]]] = {
     "a roll is shown first": (
         Off(reconcile_clusters, "_show_roll", always(lambda cluster, _, plan, __: (cluster, plan))),
     ),
+    "fields without effect are refused": (
+        Off(reconcile_clusters, "listener_problems", returns(())),
+    ),
     "templates are tried": (
         Off(reconcile_clusters, "without_invalid_templates", always(lambda plan, *_: plan)),
     ),

@@ -203,3 +203,17 @@ def test_a_new_broker_restarts_no_other() -> None:
     bench.give("quickstart-lb-2", "192.0.2.2")
     written = [*bench.run_pass(), *bench.run_pass()]
     assert not [each for each in written if each.startswith("evict")]
+
+
+def test_fields_without_effect_are_refused_and_change_nothing() -> None:
+    """All of them in one message; the cluster serves as before, and is not taken for settled."""
+    bench = Bench(BALANCED)
+    bench.start()
+    wrong = {**BALANCED, "nodePort": 31000, "configuration": {"ingressClassName": "nginx"}}
+    bench.kube.put(examples.cluster(listeners=[PLAIN, wrong], brokers=BROKERS, config=CONFIG))
+    assert bench.run_pass() == []
+    conditions = bench.kube.find("KafkaCluster", "quickstart")["status"]["conditions"]
+    (stalled,) = (each for each in conditions if each["type"] == "Stalled")
+    assert stalled["reason"] == "InvalidSpec"
+    for field in ("lb: nodePort is for", "lb: configuration.ingressClassName is for"):
+        assert field in stalled["message"]

@@ -23,6 +23,7 @@ from barnabas_operator.api.facts import (
     Rule,
 )
 from barnabas_operator.api.listeners import (
+    ONE_TRAFFIC_POLICY,
     PLAIN_LISTENERS,
     REPLICATION,
     REPLICATION_NAME,
@@ -288,6 +289,7 @@ class ClusterSpec:
             "self.all(l, self.exists_one(m, m.port == l.port))",
             "each listener needs a port of its own",
         ),
+        ONE_TRAFFIC_POLICY,
     ] = ()
     insecure: Annotated[
         bool | None,

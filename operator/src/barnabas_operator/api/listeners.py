@@ -159,7 +159,8 @@ class ListenerConfiguration:
         TrafficPolicy | None,
         Doc(
             "Local: only the pod's own node passes connections on, and clients' addresses are seen."
-            " Cluster: every node does, also after the pod has moved. Default of nodeport: Local."
+            " Cluster: every node does, also after the pod has moved. Default of nodeport: Local;"
+            " listeners of type nodeport share a broker's Service, and so its policy."
         ),
     ] = None
     ingress_class_name: Annotated[
@@ -171,6 +172,77 @@ class ListenerConfiguration:
         """What is different for a broker."""
         found = (each for each in self.brokers if each.broker == broker)
         return next(found, ListenerBroker(broker=broker))
+
+
+# --- which fields go together ---------------------------------------------------------------------
+
+_ROUTED: Final = ("ingress", "tlsroute")
+_OUTSIDE: Final = ("nodeport", "loadbalancer", "cluster-ip", *_ROUTED)
+# Fields and the types of listeners for which they do something. Elsewhere they are refused: nobody
+# sees that a field has no effect. What is not here does something for every type.
+TYPES_OF_FIELD: Final[Mapping[str, tuple[str, ...]]] = {
+    "nodePort": ("nodeport",),
+    "advertisedHost": ("nodeport",),
+    "configuration": _OUTSIDE,
+    "configuration.gateway": ("tlsroute",),
+    "configuration.ingressClassName": ("ingress",),
+    "configuration.hostTemplate": _ROUTED,
+    "configuration.loadBalancerSourceRanges": ("loadbalancer",),
+    "configuration.loadBalancerClass": ("loadbalancer",),
+    "configuration.externalTrafficPolicy": ("nodeport", "loadbalancer"),
+    "configuration.bootstrap": ("loadbalancer", "cluster-ip", *_ROUTED),
+    "configuration.brokers[].host": _ROUTED,
+    "configuration.brokers[].nodePort": ("nodeport",),
+}
+TWO_HOSTS: Final = (
+    "advertisedHost and configuration.advertisedHostTemplate: give one, for the former is the host"
+    " of all brokers"
+)
+
+
+def _given(path: str) -> str:
+    """In CEL: whether a listener has a field, or one of its brokers."""
+    path, each, of_broker = path.partition("[].")
+    parts = path.split(".")
+    found = [f"has(self.{'.'.join(parts[: depth + 1])})" for depth in range(len(parts))]
+    if each:
+        found.append(f"self.{path}.exists(b, has(b.{of_broker}))")
+    return " && ".join(found)
+
+
+def without_effect(path: str) -> str:
+    """What is wrong with a field of a listener of another type."""
+    types = ", ".join(TYPES_OF_FIELD[path])
+    return f"{path} is for listeners of type {types}: remove it, or change the type"
+
+
+_HAS: Final = "has(self.configuration) && has(self.configuration"
+# Of one listener.
+LISTENER_RULES: Final = (
+    *(
+        Rule(f"!({_given(path)}) || self.type in {list(types)}", without_effect(path))
+        for path, types in TYPES_OF_FIELD.items()
+    ),
+    Rule(f"!(has(self.advertisedHost) && {_HAS}.advertisedHostTemplate))", TWO_HOSTS),
+    Rule(
+        f"!(self.type in {list(_ROUTED)}) || (has(self.tls) && {_HAS}.hostTemplate) &&"
+        " has(self.configuration.bootstrap) && has(self.configuration.bootstrap.host))",
+        "ingress and tlsroute need tls, configuration.hostTemplate and"
+        " configuration.bootstrap.host: the host of a connection names the broker",
+    ),
+    Rule(f"self.type != 'tlsroute' || ({_HAS}.gateway))", "tlsroute needs configuration.gateway"),
+)
+_POLICY: Final = "configuration.externalTrafficPolicy"
+_HAS_POLICY: Final = "{0}.type == 'nodeport' && has({0}.configuration) && has({0}." + _POLICY + ")"
+ONE_POLICY: Final = (
+    f"{_POLICY} must be the same in all listeners of type nodeport: they share a broker's Service"
+)
+# Of all listeners.
+ONE_TRAFFIC_POLICY: Final = Rule(
+    f"self.all(l, !({_HAS_POLICY.format('l')}) || self.all(m, !({_HAS_POLICY.format('m')})"
+    f" || l.{_POLICY} == m.{_POLICY}))",
+    ONE_POLICY,
+)
 
 
 def filled(template: str, broker: int | str) -> str:
@@ -213,33 +285,6 @@ class ListenerTls:
     ] = None
 
 
-# Fields of `configuration` and the types that read them.
-_BY_TYPE: Final = {
-    "gateway": ("tlsroute",),
-    "ingressClassName": ("ingress",),
-    "hostTemplate": ("ingress", "tlsroute"),
-    "loadBalancerSourceRanges": ("loadbalancer",),
-    "loadBalancerClass": ("loadbalancer",),
-    "externalTrafficPolicy": ("nodeport", "loadbalancer"),
-    "bootstrap": ("loadbalancer", "cluster-ip", "ingress", "tlsroute"),
-}
-_GIVEN: Final = "has(self.configuration) && has(self.configuration"
-_ROUTING_RULES: Final = (
-    *(
-        Rule(
-            f"!({_GIVEN}.{name})) || self.type in {list(types)}",
-            f"configuration.{name} is for listeners of type {', '.join(types)}",
-        )
-        for name, types in _BY_TYPE.items()
-    ),
-    Rule(
-        f"!(self.type in ['ingress', 'tlsroute']) || (has(self.tls) && {_GIVEN}.hostTemplate) &&"
-        " has(self.configuration.bootstrap) && has(self.configuration.bootstrap.host))",
-        "ingress and tlsroute need tls, configuration.hostTemplate and"
-        " configuration.bootstrap.host: the host of a connection names the broker",
-    ),
-    Rule(f"self.type != 'tlsroute' || ({_GIVEN}.gateway))", "tlsroute needs configuration.gateway"),
-)
 _NO_CONFIGURATION: Final = ListenerConfiguration()
 
 
@@ -248,19 +293,7 @@ class Listener:
     """A port on which clients reach the brokers."""
 
     RULES: ClassVar = (
-        Rule(
-            "!has(self.nodePort) || self.type == 'nodeport'",
-            "nodePort is for listeners of type nodeport",
-        ),
-        Rule(
-            "!has(self.advertisedHost) || self.type == 'nodeport'",
-            "advertisedHost is for listeners of type nodeport",
-        ),
-        Rule(
-            "!has(self.configuration) || self.type != 'internal'",
-            "configuration is for listeners of another type than internal",
-        ),
-        *_ROUTING_RULES,
+        *LISTENER_RULES,
         Rule(
             f"self.port != {ADMIN_PORT} && self.name != 'metrics'",
             f"the name metrics and port {ADMIN_PORT} are taken: brokers serve their metrics there",

@@ -420,6 +420,7 @@ def _broken_rules(resource: AnyResource) -> Iterator[str]:
 
 def _cluster_rules(cluster: KafkaCluster) -> Iterator[str]:
     # Late: it brings the templates of server.properties, which a file with a mistake does not need.
+    from barnabas_operator.plan.listeners import listener_problems
     from barnabas_operator.plan.security import security_problems
 
     spec = cluster.spec
@@ -444,6 +445,7 @@ def _cluster_rules(cluster: KafkaCluster) -> Iterator[str]:
             where = f"spec.listeners: {each.name}: tls.brokerCertChainAndKey"
             text = "is a Secret of Kubernetes; remove it: here a development authority issues"
             yield f"{where}: {text}"
+    yield from listener_problems(cluster)
     yield from _listener_rules(spec.listeners)
 
 
@@ -461,10 +463,6 @@ def _listener_rules(listeners: Sequence[Listener]) -> Iterator[str]:
             yield f"spec.listeners: {each.name}: authentication of type tls needs tls"
         if each.port == ADMIN_PORT or each.name == "metrics":
             yield f"spec.listeners: {each.name}: name metrics and port {ADMIN_PORT} are taken"
-        given = {"nodePort": each.node_port, "advertisedHost": each.advertised_host}
-        for name, found in given.items():
-            if found is not None and each.type is not ListenerType.NODEPORT:
-                yield f"spec.listeners: {each.name}: {name} is for listeners of type nodeport"
         if each.type not in LOCAL_TYPES or each.configuration != ListenerConfiguration():
             text = "types other than internal and nodeport, and configuration, need Kubernetes"
             yield f"spec.listeners: {each.name}: {text}"

@@ -156,7 +156,7 @@ class Reason(StrEnum):
     INVALID_SPEC = (
         "InvalidSpec",
         Severity.STALLED,
-        "No broker would start so, or a template has what is the operator's; nothing is changed.",
+        "No broker would start so, something is the operator's, or has no effect; nothing changes.",
     )
     INVALID_TEMPLATE = (
         "InvalidTemplate",

@@ -44,6 +44,7 @@ from barnabas_operator.plan.claims import claims_of
 from barnabas_operator.plan.clusters import check_availability, plan_cluster
 from barnabas_operator.plan.dynamic_config import manages_config
 from barnabas_operator.plan.findings import Finding, Reason, Severity
+from barnabas_operator.plan.listeners import listener_problems
 from barnabas_operator.plan.observed import COMPONENTS, ClusterView, Observed, selector_of
 from barnabas_operator.plan.roll_plan import roll_plan
 from barnabas_operator.plan.rolling import PodView, outdated
@@ -187,7 +188,7 @@ def _not_expandable(claims: Sequence[Refused]) -> str:
 
 
 def refuse(cluster: Cluster) -> str:
-    """What no broker would start with, or the operator's own pods have; empty if nothing."""
+    """All that no broker would start with, the operator has itself, or nothing reads; or empty."""
     body = cluster.body
     problems = BrokerSettings.problems(body.spec.config, strict=True)
     found = [f"spec.config.{problem}" for problem in problems]
@@ -196,8 +197,10 @@ def refuse(cluster: Cluster) -> str:
         if not USER_NAME.fullmatch(name):
             text = "must be a name without the prefix User:, of letters, digits and ._@-"
             found.append(f"spec.authorization.superUsers: {name} {text}")
-    if unfit := "; ".join(security_problems(body)):
-        return unfit
+    found += listener_problems(body)
+    if unfit := list(security_problems(body)):
+        # Without a listener of the brokers' own there is no template to compare with.
+        return "; ".join([*unfit, *found])
     found += brokers.template_conflicts(cluster)
     found += zookeeper.template_conflicts(cluster)
     return "; ".join(found)

@@ -311,6 +311,7 @@ def host_on_node(listener: Listener, broker: int | None, node: str) -> str:
     """The advertised host of a broker on a node's port."""
     given = listener.configuration
     own = given.of_broker(broker).advertised_host if broker is not None else None
+    # A resource has one of them.
     host = own or listener.advertised_host or given.advertised_host_template or node
     return filled(host, listeners.INDEX if broker is None else broker)
 

@@ -400,6 +400,21 @@ def test_an_empty_partition_is_opened_without_a_sync(tmp_path: Path) -> None:
     assert path.read_bytes() == b"0\n0\n"
 
 
+def test_an_empty_partition_is_recovered_without_a_sync(tmp_path: Path) -> None:
+    """As above after a kill: what is written beside the log is synced with the next flush."""
+    log = open_log(tmp_path)
+    log.assign_epoch_start(4, 0)
+    copy = killed_copy(tmp_path, log)
+    with watching() as syncs:
+        again = open_log(copy, clean=False)
+    assert (again.epochs.entries, syncs.asked) == ([], [])
+    path = copy / "orders-3" / "leader-epoch-checkpoint"
+    assert path.read_bytes() == b"0\n0\n"
+    with watching() as syncs:
+        again.flush(now_ms=NOW)
+    assert str(path) in {name for _, name in syncs.asked}
+
+
 # --- old formats -------------------------------------------------------------------------------
 
 

@@ -437,9 +437,11 @@ class _Loader:
             self.epochs_unwritten = True
             return
         try:
+            # After an unclean stop the next flush syncs it with all else that lies beside the log.
             replace_file(
                 self.directory / LEADER_EPOCH_CHECKPOINT,
                 checkpoints.format_epochs(self.epochs.entries),
+                durable=self.clean,
             )
         except OSError as error:
             # A full disk is still to be read from; the log writes them when there is room.

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import shutil
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic as _clock_s
@@ -481,15 +481,22 @@ class LogDirectories:
 
         ``run`` gets the removals, which may block; pass something that hands them to a thread.
         """
+        for _ in self.retention(now_ms):
+            pass
+        self.remove_due(now_ms, run=run)
+
+    def retention(self, now_ms: int) -> Generator[None, None, None]:
+        """Retention and producer expiration, a log at each step; more may happen between two."""
 
         def retain(log: PartitionLog) -> None:
             if removed := log.delete_old_segments(now_ms):
                 self.remove_later(log, removed, now_ms)
             log.expire_producers(now_ms)
 
-        idle = [log for log in self.logs.values() if log.failure is None and not log.busy]
-        each_isolated(idle, retain, "Retention", name=lambda log: log.tp)
-        self.remove_due(now_ms, run=run)
+        for each in list(self.logs.values()):
+            if self.logs.get(each.tp) is each and each.failure is None and not each.busy:
+                each_isolated((each,), retain, "Retention", name=lambda log: log.tp)
+            yield
 
     def remove_later(self, log: PartitionLog, paths: Sequence[Path], now_ms: int) -> None:
         """Unlink files of a log, renamed so that nothing finds them, after the file delay."""

@@ -14,6 +14,8 @@ from barnabas_broker.log.names import HIGH_WATERMARK_CHECKPOINT, RECOVERY_POINT_
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.log.removals import Work
 from barnabas_broker.server.background import background_tasks, heap
+from barnabas_broker.server.node.broker_server import BrokerServer
+from barnabas_broker.server.process import cooperative_scheduler
 from barnabas_broker.server.transport.buffers import BufferPool
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
@@ -232,6 +234,39 @@ def test_retention_that_fails_for_one_log_is_done_for_the_others(
         assert {it.partition for it in done if it.topic == "t"} == {0, 1, 2}
 
 
+def test_clients_have_their_turn_while_retention_goes_through_the_logs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With ten thousand logs it takes a second, for which no client is to wait."""
+    monkeypatch.setattr(cooperative_scheduler, "TIME_SLICE_S", 0)
+    iterations = 0
+    seen: list[int] = []
+
+    def retain(_log: PartitionLog, _now_ms: int) -> list[Path]:
+        seen.append(iterations)
+        return []
+
+    async def retained(node: BrokerServer) -> None:
+        def count() -> None:
+            nonlocal iterations
+            iterations += 1
+            counting[0] = loop.call_soon(count)
+
+        loop = asyncio.get_running_loop()
+        counting = [loop.call_soon(count)]
+        assert node._background is not None
+        await node._background._retain()
+        counting[0].cancel()
+
+    with running_node(tmp_path) as node, Wire(port_of(node)) as wire:
+        wire.create_topic("t", partitions=3)
+        monkeypatch.setattr(PartitionLog, "delete_old_segments", retain)
+        loop = node.broker.controller._loop
+        asyncio.run_coroutine_threadsafe(retained(node), loop).result(seconds(ANSWER))
+    assert len(seen) >= 3
+    assert len(set(seen)) == len(seen)
+
+
 @pytest.mark.parametrize("turn", ["_remove_due", "_retain", "_checkpoint", "_checkpoint_marks"])
 def test_work_that_fails_for_one_file_is_done_for_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turn: str
@@ -252,7 +287,6 @@ def test_work_that_fails_for_one_file_is_done_for_the_others(
     with running_node(tmp_path) as node:
         assert node._background is not None
         monkeypatch.setattr(LogDirectories, "remove_due", run_all)
-        monkeypatch.setattr(LogDirectories, "housekeeping", run_all)
         monkeypatch.setattr(LogDirectories, "checkpoint_work", lambda _: works)
         monkeypatch.setattr(LogDirectories, "mark_work", lambda _: works)
         work = getattr(node._background, turn)()

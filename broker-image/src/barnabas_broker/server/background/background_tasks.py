@@ -25,6 +25,7 @@ from barnabas_broker.log.producer_state import bound_all
 from barnabas_broker.log.removals import Work
 from barnabas_broker.log.segment import Segment
 from barnabas_broker.server.background import heap
+from barnabas_broker.server.process.cooperative_scheduler import CooperativeScheduler, Unfinished
 from barnabas_broker.server.process.supervised_tasks import background
 from barnabas_broker.server.transport.limits import producer_ids_max
 from barnabas_kafka.errors import KafkaError
@@ -76,6 +77,7 @@ class BackgroundTasks:
         #: whether a flush has moved a recovery point that no checkpoint has yet
         self._recovery_points_moved = False
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._scheduler = CooperativeScheduler()
 
     @property
     def threads(self) -> ThreadPoolExecutor:
@@ -195,9 +197,10 @@ class BackgroundTasks:
         self._begun(background().once("retention for room", self._retain()))
 
     async def _retain(self) -> None:
-        due: list[Work] = []
-        self._logs.housekeeping(self._clock_ms(), run=due.append)
-        await self._each_in_thread("Removal", due)
+        retaining = self._scheduler.begin(self._logs.retention(self._clock_ms()))
+        if isinstance(retaining, Unfinished):  # There may be ten thousand logs.
+            await retaining.future
+        await self._remove_due()
         await self._count_segments()
 
     async def _count_segments(self) -> None:

@@ -485,7 +485,7 @@ class LogDirectories:
             pass
         self.remove_due(now_ms, run=run)
 
-    def retention(self, now_ms: int) -> Generator[None, None, None]:
+    def retention(self, now_ms: int) -> Generator[None, bool | None, None]:
         """Retention and producer expiration, a log at each step; more may happen between two."""
 
         def retain(log: PartitionLog) -> None:

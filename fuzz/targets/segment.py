@@ -15,6 +15,7 @@ from typing import Final
 from barnabas_broker.log import batches
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.files import DataFile
+from barnabas_broker.log.loader import Checkpointed
 from barnabas_broker.log.names import offset_of
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.log.validator import ProduceRules, validate_produce
@@ -79,7 +80,7 @@ def _fill(directory: Path, data: bytes) -> bool:
 
 
 def _open(directory: Path, *, clean: bool) -> PartitionLog:
-    return PartitionLog.open(directory, _TP, _CONFIG, clean=clean, recovery_point=0, now_ms=NOW_MS)
+    return PartitionLog.open(directory, _TP, _CONFIG, Checkpointed(clean=clean), now_ms=NOW_MS)
 
 
 def _held(log: PartitionLog) -> list[tuple[int, int, bytes]]:

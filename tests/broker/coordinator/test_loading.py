@@ -34,9 +34,7 @@ class Written:
     """A log under construction."""
 
     def __init__(self, directory: Path) -> None:
-        self.log = PartitionLog.open(
-            directory, TP, LogConfig(), clean=True, recovery_point=0, now_ms=0, topic_id=None
-        )
+        self.log = PartitionLog.open(directory, TP, LogConfig(), now_ms=0)
 
     def add(self, *contents: tuple[bytes, bytes | None], **how: object) -> None:
         """Append a batch of keys and values as a follower does."""

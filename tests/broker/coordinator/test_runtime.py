@@ -144,9 +144,7 @@ class World:
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(runtime, "FIRST_RETRY_S", 0.0)
         self.faults = Faults()
-        self.log = PartitionLog.open(
-            directory, TP, LogConfig(), clean=True, recovery_point=0, now_ms=0, topic_id=None
-        )
+        self.log = PartitionLog.open(directory, TP, LogConfig(), now_ms=0)
         batch = build_batch([(1, value, value, ()) for value in CONTENTS], leader_epoch=0)
         self.log.append_as_follower(bytearray(batch), now_ms=1)
         read = self.log.read

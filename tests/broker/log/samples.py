@@ -11,6 +11,7 @@ import pytest
 
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.directories import LogDirectories, LogDirectoryError
+from barnabas_broker.log.loader import Checkpointed
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
@@ -96,10 +97,8 @@ def open_log(
         directory / "orders-3",
         TP,
         config or LogConfig(),
-        clean=clean,
-        recovery_point=recovery_point,
+        Checkpointed(clean=clean, recovery_point=recovery_point, log_start_offset=log_start_offset),
         now_ms=now_ms,
-        log_start_offset=log_start_offset,
     )
 
 

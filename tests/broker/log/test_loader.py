@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from barnabas_broker.log.config import LogConfig
+from barnabas_broker.log.loader import Checkpointed
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.log.segment import Segment
 from barnabas_kafka.errors import KafkaError
@@ -208,9 +209,12 @@ def test_gaps_of_a_compaction_are_no_loss_whatever_the_topic_is_now(tmp_path: Pa
         found = Segment.open(after / "orders-3", 0, SMALL, NOW)
         found.truncate_to(second - 1, NOW)
         again = PartitionLog.open(
-            after / "orders-3", TP, SMALL,
-            clean=False, recovery_point=0, now_ms=NOW, cleaned_to=cleaned_to,
-        )  # fmt: skip
+            after / "orders-3",
+            TP,
+            SMALL,
+            Checkpointed(clean=False, cleaned_to=cleaned_to),
+            now_ms=NOW,
+        )
         assert again.log_end_offset == end
         shutil.rmtree(after)
 

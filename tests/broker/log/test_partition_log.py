@@ -192,7 +192,7 @@ def test_a_run_leaves_what_appends_one_by_one_leave(
             assert offset == expected[0]
         assert bases(apart) == bases(together)
         assert apart.log_end_offset == together.log_end_offset
-        assert [s.tally for s in apart.segments] == [s.tally for s in together.segments]
+        assert [s.stats for s in apart.segments] == [s.stats for s in together.segments]
         assert [s.max_timestamp for s in apart.segments] == [
             s.max_timestamp for s in together.segments
         ]

@@ -7,6 +7,7 @@ import pytest
 from barnabas_broker.log import segment_stats
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.files import DataFile
+from barnabas_broker.log.loader import Checkpointed
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.log.segment_stats import SegmentStats
 from barnabas_broker.log.validator import ProduceRules, validate_produce
@@ -24,8 +25,7 @@ def opened(directory: Path, *, clean: bool = True, recovery_point: int = 0) -> P
         directory / "counted-0",
         TP,
         LogConfig(segment_bytes=4000),
-        clean=clean,
-        recovery_point=recovery_point,
+        Checkpointed(clean=clean, recovery_point=recovery_point),
         now_ms=0,
     )
 
@@ -39,7 +39,7 @@ def append(log: PartitionLog, records: int, codec: Codec = Codec.NONE) -> None:
 
 def tallies(log: PartitionLog) -> list[SegmentStats | None]:
     """The numbers of the log's segments."""
-    return [segment.tally for segment in log.segments]
+    return [segment.stats for segment in log.segments]
 
 
 def counted(log: PartitionLog) -> list[SegmentStats]:
@@ -113,8 +113,8 @@ def test_after_a_crash_only_what_was_flushed_is_believed(tmp_path: Path) -> None
     log.roll(0)
     log.close(clean=False)
     again = opened(tmp_path, clean=False, recovery_point=second.base_offset)
-    assert again.segments[0].tally == first.tally
-    assert again.segments[1].tally is None
+    assert again.segments[0].stats == first.stats
+    assert again.segments[1].stats is None
 
 
 def test_a_cut_makes_the_numbers_unknown(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 
 from barnabas_broker.log.config import LogConfig
-from barnabas_broker.log.health import Finding
-from barnabas_broker.log.partition_log import PartitionLog, StorageError
+from barnabas_broker.log.health import Finding, StorageError
+from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from tests.broker.log.disk import Disk, using
 from tests.broker.log.samples import (
@@ -166,8 +166,6 @@ def test_the_topic_id_is_kept_in_the_partition_directory(tmp_path: Path) -> None
             tmp_path / "orders-3",
             TP,
             LogConfig(),
-            clean=True,
-            recovery_point=0,
             now_ms=NOW,
             topic_id=topic_id,
         )

@@ -197,7 +197,7 @@ def _epochs(path: Path, _: dict[str, Any]) -> Iterator[Fields]:
         yield row._asdict() if isinstance(row, EpochEntry) else _problem(row)
 
 
-def _tallies(path: Path, _: dict[str, Any]) -> Iterator[Fields]:
+def _segment_stats(path: Path, _: dict[str, Any]) -> Iterator[Fields]:
     for base, (size, found) in segment_stats.decode(path.read_bytes()).items():
         yield {
             "base_offset": base,
@@ -212,7 +212,7 @@ def _tallies(path: Path, _: dict[str, Any]) -> Iterator[Fields]:
 
 READERS: dict[str, Reader] = {
     ".log": _log,
-    segment_stats.FILE_NAME: _tallies,
+    segment_stats.FILE_NAME: _segment_stats,
     ".snapshot": _snapshot,
     ".txnindex": _transactions,
     "leader-epoch-checkpoint": _epochs,

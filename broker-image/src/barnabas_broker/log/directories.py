@@ -292,8 +292,6 @@ class LogDirectories:
                 path,
                 tp,
                 config,
-                clean=True,
-                recovery_point=0,
                 now_ms=now_ms,
                 topic_id=topic_id,
                 health=directory.health,

@@ -22,14 +22,14 @@ from barnabas_broker.log.files import (
     replace_file,
     sync_directory,
 )
-from barnabas_broker.log.health import DirectoryHealth, lacks_means
+from barnabas_broker.log.health import DirectoryHealth, StorageError, lacks_means
+from barnabas_broker.log.loader import Checkpointed
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.log.recovery_progress import (
     DirectoryProgress,
     RecoveryProgress,
     RecoveryWork,
 )
-from barnabas_broker.log.segmented_log import StorageError
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.ids import TopicPartition
 
@@ -232,19 +232,16 @@ class DirectoryState:
         progress: DirectoryProgress | None = None,
     ) -> PartitionLog:
         """Open a partition found here. Raises OSError for the device, else LogDirectoryError."""
+        known = Checkpointed(
+            clean=self.clean,
+            recovery_point=self.recovery_points.get(tp, 0),
+            log_start_offset=self.log_starts.get(tp, 0),
+            clean_end=self.recovery_points.get(tp),
+            cleaned_to=self.cleaned.get(tp, 0),
+        )
         try:
             log = PartitionLog.open(
-                path,
-                tp,
-                config,
-                clean=self.clean,
-                recovery_point=self.recovery_points.get(tp, 0),
-                log_start_offset=self.log_starts.get(tp, 0),
-                clean_end=self.recovery_points.get(tp),
-                cleaned_to=self.cleaned.get(tp, 0),
-                now_ms=now_ms,
-                health=self.health,
-                progress=progress,
+                path, tp, config, known, now_ms=now_ms, health=self.health, progress=progress
             )
         except KafkaError as error:
             raise LogDirectoryError(f"cannot load {path}: {error}") from error

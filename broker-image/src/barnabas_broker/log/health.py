@@ -29,12 +29,21 @@ from enum import Enum
 from pathlib import Path
 
 from barnabas_broker.log.files import SyncError
+from barnabas_kafka.errors import ErrorCode, KafkaError
 
 _log = logging.getLogger(__name__)
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 #: What this process lacks; it says nothing about the device.
 _NO_MEANS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+
+
+class StorageError(KafkaError):
+    """The directory of a partition's log cannot be read or written; its health says more."""
+
+    def __init__(self, directory: Path, reason: str) -> None:
+        super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, f"{directory}: {reason}")
+        self.directory = directory
 
 
 class Health(Enum):

@@ -7,9 +7,9 @@ producer state that agree with the bytes of the log, never with a side file that
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from barnabas_broker.log import batches, checkpoints, recovery, splitting
 from barnabas_broker.log.batches import CorruptSegmentError, StoredBatch
@@ -73,6 +73,23 @@ class LoadedLog:
     removed: list[Path] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpointed:
+    """What the files of its directory say of a log, before it is loaded; as is, of a new log."""
+
+    #: the directory was left by a clean shutdown
+    clean: bool = True
+    recovery_point: int = 0
+    log_start_offset: int = 0
+    #: where a clean shutdown left the log, where that was noted
+    clean_end: int | None = None
+    #: below it compaction may have made gaps
+    cleaned_to: int = 0
+
+
+NEW: Final = Checkpointed()
+
+
 class _StaleMarkerError(Exception):
     """The marker of a clean stop speaks of another state of the log."""
 
@@ -84,41 +101,26 @@ class _SegmentSplitError(Exception):
 def load(
     directory: Path,
     config: LogConfig,
+    known: Checkpointed,
     *,
-    clean: bool,
-    recovery_point: int,
-    log_start_offset: int,
     now_ms: int,
-    clean_end: int | None = None,
-    cleaned_to: int = 0,
     progress: DirectoryProgress | None = None,
 ) -> LoadedLog:
-    """Load, repair and open the log in ``directory``. Raises OSError.
-
-    ``clean_end`` is where a clean stop left the log, where that was noted; below ``cleaned_to``
-    compaction may have made gaps.
-    """
+    """Load, repair and open the log in ``directory``. Raises OSError."""
     while True:
         try:
-            return _load(
-                _Loader(directory, config, clean, now_ms, cleaned_to=cleaned_to, progress=progress),
-                recovery_point,
-                log_start_offset,
-                clean_end,
-            )
+            return _load(_Loader(directory, config, known, now_ms, progress))
         except _SegmentSplitError:
             # Each time there is one segment less that is too long.
             continue
 
 
-def _load(
-    loader: _Loader, recovery_point: int, log_start_offset: int, clean_end: int | None
-) -> LoadedLog:
+def _load(loader: _Loader) -> LoadedLog:
     try:
-        return loader.load(recovery_point, log_start_offset, clean_end)
+        return loader.load()
     except (_StaleMarkerError, CorruptSegmentError) as error:
         _log.warning("%s: %s (row M3)", loader.directory.name, error)
-        return loader.fresh(clean=False).load(0, log_start_offset, None)
+        return loader.unclean().load()
 
 
 class _Loader:
@@ -128,18 +130,15 @@ class _Loader:
         self,
         directory: Path,
         config: LogConfig,
-        clean: bool,
+        known: Checkpointed,
         now_ms: int,
-        *,
-        cleaned_to: int,
         progress: DirectoryProgress | None,
     ) -> None:
-        self.cleaned_to = cleaned_to
-        self.progress = progress
         self.directory = directory
         self.config = config
-        self.clean = clean
+        self.known = known
         self.now_ms = now_ms
+        self.progress = progress
         self.epochs = LeaderEpochs()
         #: what leader-epoch-checkpoint says; None when there is none that can be read
         self.stored_epochs: list[EpochEntry] | None = None
@@ -151,33 +150,30 @@ class _Loader:
         self.unsynced_names = False
         self.epochs_unwritten = False
 
-    def fresh(self, *, clean: bool) -> _Loader:
-        """A loader that has seen nothing yet."""
-        return _Loader(
-            self.directory,
-            self.config,
-            clean,
-            self.now_ms,
-            cleaned_to=self.cleaned_to,
-            progress=self.progress,
-        )
+    def unclean(self) -> _Loader:
+        """A loader that has seen nothing yet, and trusts no more than the log start."""
+        known = replace(self.known, clean=False, recovery_point=0, clean_end=None)
+        return _Loader(self.directory, self.config, known, self.now_ms, self.progress)
 
-    def load(self, recovery_point: int, log_start_offset: int, clean_end: int | None) -> LoadedLog:
+    def load(self) -> LoadedLog:
+        known = self.known
         self._settle_files()
         self._read_epochs()
-        segments = self._open_segments(recovery_point, log_start_offset)
+        segments = self._open_segments()
         for segment in segments:
             segment.load_max_timestamp()
         end_offset = segments[-1].next_offset() if segments else None
-        if self.clean and recovery.is_stale(clean_end, end_offset):
+        if known.clean and recovery.is_stale(known.clean_end, end_offset):
             raise _StaleMarkerError(
-                f"it ends at {end_offset}, but was closed at {clean_end}: looking at all of it"
+                f"it ends at {end_offset}, but was closed at {known.clean_end}:"
+                " looking at all of it"
             )
+        log_start_offset = known.log_start_offset
         end = recovery.decide_end(
             end_offset=end_offset,
             log_start_offset=log_start_offset,
-            recovery_point=recovery_point,
-            clean=self.clean,
+            recovery_point=known.recovery_point,
+            clean=known.clean,
         )
         if end.action is EndAction.START_EMPTY:
             if segments:
@@ -197,7 +193,7 @@ class _Loader:
             sync_directory(self.directory)
         return LoadedLog(
             segments, self.epochs, self.producers, self.snapshots,
-            start, end.log_end_offset, max(end.recovery_point, start), self.clean,
+            start, end.log_end_offset, max(end.recovery_point, start), known.clean,
             self.epochs_unwritten, self.removed,
         )  # fmt: skip
 
@@ -253,7 +249,7 @@ class _Loader:
 
     # --- segments ----------------------------------------------------------------------------
 
-    def _open_segments(self, recovery_point: int, log_start_offset: int) -> list[Segment]:
+    def _open_segments(self) -> list[Segment]:
         bases = self._bases()
         opened: list[Segment] = []
         for number, base in enumerate(bases):
@@ -261,7 +257,6 @@ class _Loader:
             facts = self._facts(
                 segment,
                 next_base_offset=bases[number + 1] if number + 1 < len(bases) else None,
-                recovery_point=recovery_point,
             )
             decision = recovery.decide_segment(facts)
             opened.append(segment)
@@ -271,14 +266,14 @@ class _Loader:
                 "%s: scanning segment %d because %s (row %s)",
                 self.directory.name, base, decision.reason, decision.row,
             )  # fmt: skip
-            self._prepare_producers(opened[:-1], log_start_offset, base)
+            self._prepare_producers(opened[:-1], base)
             with SegmentScan(self.progress) as scan:
                 result = self._recover(segment, facts.next_base_offset, scan)
             if (
                 result is ScanResult.WHOLE
                 and facts.may_be_short
                 # The topic may have been switched to deletion since it was compacted.
-                and not (self.config.compact or bases[number + 1] <= self.cleaned_to)
+                and not (self.config.compact or bases[number + 1] <= self.known.cleaned_to)
                 and segment.fits(bases[number + 1] - 1)
                 and segment.next_offset() < bases[number + 1]
             ):
@@ -307,9 +302,7 @@ class _Loader:
         )  # fmt: skip
         raise _SegmentSplitError
 
-    def _facts(
-        self, segment: Segment, *, next_base_offset: int | None, recovery_point: int
-    ) -> SegmentFacts:
+    def _facts(self, segment: Segment, *, next_base_offset: int | None) -> SegmentFacts:
         missing = tuple(
             suffix
             for suffix in (OFFSET_INDEX, TIME_INDEX)
@@ -320,10 +313,10 @@ class _Loader:
         try:
             if f"{segment.base_offset:020d}{TRANSACTION_INDEX}" in self.names:
                 segment.aborted.load()
-            if self.clean and next_base_offset is None and not missing:
+            if self.known.clean and next_base_offset is None and not missing:
                 # The end of the log is looked for in them next: one read instead of three.
                 segment.load_indexes()
-            if not missing and (self.clean or next_base_offset is not None):
+            if not missing and (self.known.clean or next_base_offset is not None):
                 segment.check_indexes()
                 # Only where there is room for that: it reads the end of the file.
                 room = (next_base_offset or 0) - 1 - segment.base_offset > MAX_RELATIVE_OFFSET
@@ -333,8 +326,8 @@ class _Loader:
         return SegmentFacts(
             base_offset=segment.base_offset,
             next_base_offset=next_base_offset,
-            clean=self.clean,
-            recovery_point=recovery_point,
+            clean=self.known.clean,
+            recovery_point=self.known.recovery_point,
             missing_indexes=missing,
             overflows=overflows,
             corruption=corruption,
@@ -431,7 +424,7 @@ class _Loader:
         self.epochs.truncate_from_end(end)
         if self.epochs.entries == self.stored_epochs:
             return
-        if self.clean and self.stored_epochs is not None:
+        if self.known.clean and self.stored_epochs is not None:
             # Only cut to what the log holds, as every load would cut them: they are written with
             # the next epoch or flush. Two syncs for each empty partition took longest of a start.
             self.epochs_unwritten = True
@@ -451,10 +444,10 @@ class _Loader:
 
     # --- producers ---------------------------------------------------------------------------
 
-    def _prepare_producers(self, before: list[Segment], log_start_offset: int, offset: int) -> None:
+    def _prepare_producers(self, before: list[Segment], offset: int) -> None:
         """Bring the producer state up to ``offset``, where a scan begins."""
         if not self.producers_ready:
-            self.producers = self._rebuilt_producers(before, log_start_offset, offset)
+            self.producers = self._rebuilt_producers(before, self.known.log_start_offset, offset)
             self.producers_ready = True
 
     def _rebuilt_producers(self, segments: list[Segment], start: int, end: int) -> ProducerState:
@@ -470,7 +463,7 @@ class _Loader:
     def _finish_producers(self, segments: list[Segment], start: int, end: int) -> None:
         self.unsynced_names |= self.snapshots.remove_above(end)
         self.snapshots.remove_at_most(start)
-        if not self.producers_ready and self.clean and self.snapshots.latest is None:
+        if not self.producers_ready and self.known.clean and self.snapshots.latest is None:
             # A log that never had producer state was written by a broker before 0.11, or is new;
             # scanning all of it to find none would only cost time (Apache skips this too).
             self.producers.restore([], end)

@@ -34,7 +34,6 @@ from barnabas_broker.log.producer_state import Origin, Plan, Sequences
 from barnabas_broker.log.segment import MAX_SEGMENT_SIZE, Appended, Segment
 from barnabas_broker.log.segment_stats import CODEC_MASK
 from barnabas_broker.log.segmented_log import SegmentedLog
-from barnabas_broker.log.segmented_log import StorageError as StorageError
 from barnabas_broker.log.transaction_index import AbortedTransaction
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.records.batch import stamp
@@ -136,8 +135,8 @@ class PartitionLog(SegmentedLog):
         assert records > 0, violated("an append moves the log end")
         if sequences is not None:
             self.producers.went_on(sequences, last_offset, max_timestamp)
-        if segment.tally is not None:
-            segment.tally.add_plain(records, batch)
+        if segment.stats is not None:
+            segment.stats.add_plain(records, batch)
         return first_offset
 
     def append_run(
@@ -177,8 +176,8 @@ class PartitionLog(SegmentedLog):
             return None
         self.log_end_offset = self.producers.end_offset = offset
         assert offset > first_offset, violated("an append moves the log end")
-        if segment.tally is not None:
-            segment.tally.add_plain(offset - first_offset, data, batches=len(run))
+        if segment.stats is not None:
+            segment.stats.add_plain(offset - first_offset, data, batches=len(run))
         return first_offset
 
     def append_as_follower(
@@ -245,13 +244,13 @@ class PartitionLog(SegmentedLog):
         self.producers.end_offset = last_offset + 1
 
     def _count(self, batches: ValidatedBatches) -> None:
-        tally = self.segments[-1].tally
+        stats = self.segments[-1].stats
         saved_bytes = batches.saved_bytes
         if saved_bytes is None:
-            self.segments[-1].tally = None
-        elif tally is not None:
+            self.segments[-1].stats = None
+        elif stats is not None:
             for _, header in batches.headers:
-                tally.add(
+                stats.add(
                     header.record_count,
                     codec=header.attributes & CODEC_MASK,
                     saved_bytes=saved_bytes,
@@ -263,9 +262,9 @@ class PartitionLog(SegmentedLog):
         active = self.segments[-1]
         for batch in found:
             if batch.magic < 2 or batch.attributes & CODEC_MASK:
-                active.tally = None
-            elif active.tally is not None:
-                active.tally.add(
+                active.stats = None
+            elif active.stats is not None:
+                active.stats.add(
                     batch.record_count,
                     codec=0,
                     saved_bytes=0,

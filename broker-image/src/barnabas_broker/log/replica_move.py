@@ -41,6 +41,7 @@ from barnabas_broker.log import move_record, names
 from barnabas_broker.log.directory import DirectoryState
 from barnabas_broker.log.files import FileSlice, remove_tree, rename, sync_directory
 from barnabas_broker.log.health import DirectoryHealth, lacks_room
+from barnabas_broker.log.loader import Checkpointed
 from barnabas_broker.log.move_record import MoveRecord
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_kafka.errors import ErrorCode, KafkaError
@@ -135,9 +136,7 @@ class ReplicaMove:
                     self.path,
                     self.tp,
                     source.config,
-                    clean=self._found is None,
-                    recovery_point=0,
-                    log_start_offset=0,
+                    Checkpointed(clean=self._found is None),
                     now_ms=now_ms,
                     topic_id=source.topic_id,
                     health=self.target.health,

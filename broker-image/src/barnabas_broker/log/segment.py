@@ -66,7 +66,7 @@ class Segment:
         "max_timestamp",
         "offset_of_max_timestamp",
         "offsets",
-        "tally",
+        "stats",
         "times",
     )
 
@@ -93,7 +93,7 @@ class Segment:
             segment_file(directory, base_offset, TRANSACTION_INDEX), base_offset
         )
         #: what is in it, in numbers; None until it has been counted
-        self.tally: SegmentStats | None = None
+        self.stats: SegmentStats | None = None
         self.file: DataFile
 
     @classmethod
@@ -106,7 +106,7 @@ class Segment:
         )
         segment.offsets.create()
         segment.times.create()
-        segment.tally = SegmentStats()
+        segment.stats = SegmentStats()
         return segment
 
     @classmethod
@@ -235,7 +235,7 @@ class Segment:
         That is ``offset``, or less where a batch lies across it: half a batch is not kept.
         """
         found = self.find(offset)
-        self.tally = None
+        self.stats = None
         self.offsets.truncate_to(offset)
         self.times.truncate_to(offset)
         self.aborted.truncate_to(offset)

@@ -78,7 +78,7 @@ def count(file: DataFile) -> SegmentStats:
     What cannot be inflated counts as it is. Blocks for as long as the disk takes. Raises OSError
     and CorruptSegmentError.
     """
-    tally = SegmentStats()
+    stats = SegmentStats()
     for batch in batches.walk(file):
         codec = batch.attributes & CODEC_MASK
         records, saved_bytes = batch.record_count if batch.magic == 2 else 1, 0
@@ -88,13 +88,13 @@ def count(file: DataFile) -> SegmentStats:
             except CorruptBatch:
                 found = records, batch.size
             records, saved_bytes = found[0], found[1] - batch.size
-        tally.add(
+        stats.add(
             records,
             codec=min(codec, max(Codec)),
             saved_bytes=saved_bytes,
             first_timestamp=batch.base_timestamp,
         )
-    return tally
+    return stats
 
 
 def encode(segments: Mapping[int, tuple[int, SegmentStats]]) -> bytes:

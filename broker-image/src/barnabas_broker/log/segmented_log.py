@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, NoReturn, Self
 from uuid import UUID
@@ -29,7 +30,7 @@ from barnabas_broker.log.files import (
     sync_directory,
 )
 from barnabas_broker.log.flushing import FlushPlan, Unflushed
-from barnabas_broker.log.health import DirectoryHealth, Finding, lacks_room
+from barnabas_broker.log.health import DirectoryHealth, Finding, StorageError, lacks_room
 from barnabas_broker.log.names import (
     CLEANED,
     DELETED,
@@ -48,14 +49,6 @@ _log = logging.getLogger(__name__)
 
 
 CLOSED: Final = "closed"
-
-
-class StorageError(KafkaError):
-    """The directory of a partition's log cannot do what was asked; its health says more."""
-
-    def __init__(self, directory: Path, reason: str) -> None:
-        super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, f"{directory}: {reason}")
-        self.directory = directory
 
 
 class SegmentedLog:
@@ -126,14 +119,10 @@ class SegmentedLog:
         directory: Path,
         tp: TopicPartition,
         config: LogConfig,
+        known: loader.Checkpointed = loader.NEW,
         *,
-        clean: bool,
-        recovery_point: int,
         now_ms: int,
-        log_start_offset: int = 0,
         topic_id: UUID | None = None,
-        clean_end: int | None = None,
-        cleaned_to: int = 0,
         health: DirectoryHealth | None = None,
         progress: DirectoryProgress | None = None,
     ) -> Self:
@@ -146,17 +135,8 @@ class SegmentedLog:
         new = not directory.exists()
         if new:
             make_partition_directory(directory)
-        loaded = loader.load(
-            directory,
-            config,
-            clean=clean or new,
-            recovery_point=recovery_point,
-            log_start_offset=log_start_offset,
-            now_ms=now_ms,
-            clean_end=clean_end,
-            cleaned_to=cleaned_to,
-            progress=progress,
-        )
+            known = replace(known, clean=True)
+        loaded = loader.load(directory, config, known, now_ms=now_ms, progress=progress)
         clean = loaded.clean
         log = cls(directory, tp, config, loaded, health or DirectoryHealth(directory.parent))
         log._unflushed.flushed_ms = now_ms
@@ -169,7 +149,7 @@ class SegmentedLog:
                 *(log._snapshots.path(offset).name for offset in log._snapshots.offsets),
             }
         log._adopt_topic_id(topic_id, clean=clean)
-        log._recall_tallies(recovery_point if not clean else log.log_end_offset)
+        log._load_stats(log.log_end_offset if clean else known.recovery_point)
         return log
 
     # --- identity ----------------------------------------------------------------------------
@@ -262,7 +242,7 @@ class SegmentedLog:
             "a new segment begins at the log end"
         )
         self._unflushed.directory_changed = self._unflushed.rolled = True
-        self._write_tallies()
+        self._write_stats()
         return segment
 
     def _new_segment(self, base: int, now_ms: int) -> Segment:
@@ -286,25 +266,25 @@ class SegmentedLog:
         self.log_end_offset = self.producers.end_offset = offset
         self.roll(now_ms)
 
-    # --- tallies -----------------------------------------------------------------------------
+    # --- statistics of segments --------------------------------------------------------------
 
-    def _recall_tallies(self, up_to: int) -> None:
-        """Take the numbers of segments below the offset `up_to` from their file, if it has them."""
+    def _load_stats(self, up_to: int) -> None:
+        """Read the statistics of segments that end at or below `up_to`."""
         known = segment_stats.read(self.directory)
         ends = [*self._bases[1:], self.log_end_offset]
         for segment, end in zip(self.segments, ends, strict=True):
             size, found = known.get(segment.base_offset, (-1, None))
-            if segment.tally is None and end <= up_to and size == segment.size:
-                segment.tally = found
+            if segment.stats is None and end <= up_to and size == segment.size:
+                segment.stats = found
 
-    def _write_tallies(self) -> None:
-        known = {s.base_offset: (s.size, s.tally) for s in self.segments if s.tally is not None}
+    def _write_stats(self) -> None:
+        known = {s.base_offset: (s.size, s.stats) for s in self.segments if s.stats is not None}
         segment_stats.write(self.directory, known)
 
     @property
     def uncounted(self) -> Sequence[Segment]:
         """Segments that take no more appends and have not been counted."""
-        return [segment for segment in self.segments[:-1] if segment.tally is None]
+        return [segment for segment in self.segments[:-1] if segment.stats is None]
 
     def _take_snapshot(self) -> None:
         offset = self.producers.end_offset
@@ -630,15 +610,10 @@ class SegmentedLog:
             self._fail(error)
 
     def flushed(self, plan: FlushPlan, *, now_ms: int) -> None:
-        """Take note that ``plan`` ran; after a truncation meanwhile it proves nothing.
-
-        Raises StorageError, and takes the log out of service, when the plan met an error.
-        """
-        if plan.error is not None:
-            self._fail(plan.error)
+        """As ``committed``, and the indexes are durable too."""
+        self.committed(plan)
         if plan.generation == self._unflushed.generation:
             self.recovery_point = max(self.recovery_point, plan.up_to)
-            self.durable_offset = max(self.durable_offset, plan.up_to)
             self._unflushed.flushed_ms = now_ms
 
     def commit_plan(self) -> FlushPlan:
@@ -664,7 +639,7 @@ class SegmentedLog:
         return plan
 
     def committed(self, plan: FlushPlan) -> None:
-        """Take note that a commit plan ran; after a truncation meanwhile it proves nothing.
+        """Advance the durable offset after ``plan`` ran, unless the log was truncated meanwhile.
 
         Raises StorageError, and takes the log out of service, when the plan met an error.
         """
@@ -691,7 +666,7 @@ class SegmentedLog:
                 self.active.seal()
             except OSError as error:
                 self._fail(error)
-            self._write_tallies()
+            self._write_stats()
             self._unflushed.directory_changed = True
             self.flush(now_ms=now_ms)
             if self._epochs_unwritten:

@@ -239,4 +239,4 @@ def _count(segment: Segment, file: DataFile) -> None:
         log.warning("Failed to measure a log directory: %s %s", file.path, error)
         return
     if segment.file is file:
-        segment.tally = found
+        segment.stats = found

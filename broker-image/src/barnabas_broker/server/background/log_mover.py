@@ -20,8 +20,7 @@ from barnabas_broker.log import names
 from barnabas_broker.log.directories import LogDirectories
 from barnabas_broker.log.directory import DirectoryState
 from barnabas_broker.log.files import remove_tree
-from barnabas_broker.log.health import Health
-from barnabas_broker.log.partition_log import StorageError
+from barnabas_broker.log.health import Health, StorageError
 from barnabas_broker.log.replica_move import SLICE_BYTES, ReplicaMove, Stage
 from barnabas_broker.replica.manager import ReplicaManager
 from barnabas_broker.server.background.throttle import Throttle

@@ -121,12 +121,12 @@ class LogFamilies:
         values = (log.size, log.log_start_offset, log.log_end_offset, len(log.segments))
         for family, value in zip(self.families, values, strict=False):
             family.add_metric(labels, value)
-        counted = [(each.size, each.tally) for each in log.segments if each.tally is not None]
+        counted = [(each.size, each.stats) for each in log.segments if each.stats is not None]
         stored = sum(size for size, _ in counted)
-        saved = sum(tally.saved_bytes for _, tally in counted)
+        saved = sum(stats.saved_bytes for _, stats in counted)
         for name, value in (
-            ("batches", sum(tally.batches for _, tally in counted)),
-            ("records", sum(tally.records for _, tally in counted)),
+            ("batches", sum(stats.batches for _, stats in counted)),
+            ("records", sum(stats.records for _, stats in counted)),
             ("raw_bytes", stored + saved),
             ("stored_bytes", stored),
         ):

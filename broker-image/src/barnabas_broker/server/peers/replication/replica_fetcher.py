@@ -30,7 +30,7 @@ from typing import Final, Protocol, TypeVar
 from uuid import UUID
 
 from barnabas_broker.cluster.failures import each_isolated
-from barnabas_broker.log.segmented_log import StorageError
+from barnabas_broker.log.health import StorageError
 from barnabas_broker.log.truncated_logs import TruncatedLogs
 from barnabas_broker.replica import follower
 from barnabas_broker.replica.follower import (

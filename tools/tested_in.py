@@ -208,7 +208,9 @@ TESTED_IN: Final = {
     f"{_LOCAL}user_directory.py": "tests/operator/local/test_users.py",
     f"{_LOCAL}user_rules.py": "tests/operator/local/test_documents.py",
     f"{_LOCAL}notes.py": "tests/operator/local/test_documents.py",
+    f"{_LOCAL}cluster_rules.py": "tests/operator/local/test_documents.py",
     f"{_LOCAL}pipeline_rules.py": "tests/operator/local/test_documents.py",
+    f"{_LOCAL}topic_rules.py": "tests/operator/local/test_documents.py",
     # What cannot be shown without a JVM.
     f"{_PIPELINES}jobs/": _SPARK_TESTS,
     f"{_PIPELINES}transforms/": _SPARK_TESTS,

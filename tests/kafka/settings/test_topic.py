@@ -11,6 +11,7 @@ from barnabas_kafka.settings.topic import (
     ConfigSource,
     TopicSettings,
     describe_topic,
+    override_problems,
     validate_override,
     validate_overrides,
 )
@@ -125,3 +126,15 @@ def test_description_of_what_only_topics_have() -> None:
     """No broker setting stands behind it."""
     entry = describe("follower.replication.throttled.replicas", DEFAULTS, {})
     assert (entry.value, entry.source, entry.synonyms) == ("", ConfigSource.DEFAULT, ())
+
+
+def test_all_that_is_wrong_with_overrides_is_reported_at_once() -> None:
+    """What contradicts a wrong value comes when that one is right."""
+    lags = {"min.compaction.lag.ms": "2", "max.compaction.lag.ms": "1"}
+    wrong = {"retention.msx": "1", "segment.bytes": "many", **lags}
+    assert [each.key for each in override_problems(DEFAULTS, wrong)] == [
+        "retention.msx",
+        "segment.bytes",
+    ]
+    assert [each.key for each in override_problems(DEFAULTS, lags)] == ["min.compaction.lag.ms"]
+    assert override_problems(DEFAULTS, {"retention.ms": "-1"}) == []

@@ -38,6 +38,11 @@ def topic(name: str = "packages", **spec: Any) -> Document:
     return bare(examples.topic(name, **spec))
 
 
+def colliding_topics() -> tuple[Document, Document]:
+    """Two of which a broker refuses the second: metrics have one name for both (KAFKA-2145)."""
+    return topic("a.b"), topic("second", topicName="a_b")
+
+
 def pipeline(**spec: Any) -> Document:
     """The quickstart's KafkaPipeline."""
     return bare(examples.pipeline(**spec))

@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import yaml
 
 from tests.operator import examples
-from tests.operator.local.laptop import Laptop, bare, cluster, secured_cluster, topic
+from tests.operator.local.laptop import (
+    Laptop,
+    bare,
+    cluster,
+    colliding_topics,
+    secured_cluster,
+    topic,
+)
 from tests.operator.local.terminal import Terminal
 
+ROUNDED = 0.06
+"""Of a tenth of a second, and a clock that ticks every hundredth."""
 CONSUMER = {"type": "consumer", "topic": "packages"}
 
 
 def test_up_status_down(laptop: Laptop, terminal: Terminal) -> None:
     """The three of them, in tables and for programs."""
     laptop.write(cluster(), topic())
+    began = time.monotonic()
     out = terminal.run("up", laptop.file)
+    took_s = time.monotonic() - began
     assert "quickstart: topic packages: create with 3 partitions of 1 replicas" in out
-    assert f"quickstart: Ready; its files are in {terminal.directory / 'quickstart'}" in out
+    files = re.escape(str(terminal.directory / "quickstart"))
+    ready = re.search(
+        rf"\nquickstart: Ready after (\d+\.\d) s; its files are in {files}$", out, re.M
+    )
+    assert ready is not None, out
     assert "spec.zookeeper, storage, resources, template, version, images and roll are" in out
 
     (seen,) = terminal.status()
@@ -30,6 +47,8 @@ def test_up_status_down(laptop: Laptop, terminal: Terminal) -> None:
     assert seen["ready"] is True
     (broker,) = seen["brokers"]
     assert broker["running"]
+    # What a person has waited for, and not the broker's process alone.
+    assert broker["startupSeconds"] - ROUNDED <= float(ready[1]) <= took_s + ROUNDED
     assert broker["memoryBytes"] > 1 << 20
     address = seen["status"]["listeners"][0]["bootstrapServers"]
     table = terminal.run("status", "--name", "quickstart")
@@ -82,19 +101,38 @@ def test_commands_find_the_cluster_by_its_name(laptop: Laptop, terminal: Termina
 
 def test_something_that_is_not_ready_is_a_failure(laptop: Laptop, terminal: Terminal) -> None:
     """Exit code 1, and the reason on a line."""
-    laptop.write(cluster(), topic(replicas=2))
+    laptop.write(cluster(), *colliding_topics())
     out = terminal.run("up", laptop.file, code=1)
-    assert "KafkaTopic packages is not Ready: Refused: " in out
+    assert "KafkaTopic second is not Ready: Refused: " in out
+    assert "Topic 'a_b' collides with existing topics: a.b" in out
 
 
 def test_a_file_with_mistakes_starts_nothing(laptop: Laptop, terminal: Terminal) -> None:
     """Exit code 2, and all of them at once."""
-    laptop.write(cluster(), topic(partitions=0), topic("files", colour="red"))
+    config = {"retention.msx": "7", "cleanup.policy": "compacted"}
+    laptop.write(
+        cluster(),
+        topic(partitions=0, config=config),
+        topic("files", colour="red"),
+        topic("lines", replicas=3),
+    )
     out = terminal.run("up", laptop.file, code=2)
     lines = laptop.file.read_text().splitlines()
     for printed, written in (
         ("KafkaTopic packages: spec.partitions: is 0", "  partitions: 0"),
+        (
+            "KafkaTopic packages: spec.config.retention.msx: not a setting of topics; did you mean",
+            "    retention.msx: '7'",
+        ),
+        (
+            "KafkaTopic packages: spec.config.cleanup.policy=compacted: must be a list made of",
+            "    cleanup.policy: compacted",
+        ),
         ("KafkaTopic files: spec.colour: is no field", "  colour: red"),
+        (
+            "KafkaTopic lines: spec.replicas: is 3, and KafkaCluster quickstart has one broker",
+            "  replicas: 3",
+        ),
     ):
         assert f"{laptop.file}: line {lines.index(written) + 1}: {printed}" in out
     assert not terminal.directory.exists()
@@ -140,13 +178,13 @@ def test_a_damaged_record_is_repaired(laptop: Laptop, terminal: Terminal) -> Non
 
 def test_the_formats_of_status_agree(laptop: Laptop, terminal: Terminal) -> None:
     """A topic that is not Ready is told by each of them."""
-    laptop.write(cluster(), topic(replicas=2))
+    laptop.write(cluster(), *colliding_topics())
     terminal.run("up", laptop.file, code=1)
     assert terminal.status()[0]["ready"] is False
     assert yaml.safe_load(terminal.run("status", "--output", "yaml"))["clusters"][0]["ready"] is (
         False
     )
-    assert "False  KafkaTopic packages is not Ready" in terminal.run("status")
+    assert "False  KafkaTopic second is not Ready" in terminal.run("status")
 
 
 def test_which_cluster_is_meant(laptop: Laptop, terminal: Terminal, tmp_path: Path) -> None:

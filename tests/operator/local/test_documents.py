@@ -59,15 +59,61 @@ def test_of_several_clusters_one_is_named() -> None:
         (laptop.topic(partitons=3), "KafkaTopic packages: spec.partitons: is no field; did you"),
         (laptop.topic(partitions="3"), "KafkaTopic packages: spec.partitions: is '3', must be a"),
         (laptop.topic(topicName=".."), "KafkaTopic packages: spec.topicName: cannot be . or .."),
-        (laptop.topic(), "there is no KafkaCluster; topics and pipelines need theirs beside"),
+        (laptop.topic(topicName="__consumer_offsets"), "is an internal topic of Kafka; brokers"),
+        (
+            laptop.topic(config={"min.compaction.lag.ms": "2", "max.compaction.lag.ms": "1"}),
+            "KafkaTopic packages: spec.config.min.compaction.lag.ms=2: must be at most",
+        ),
+        (laptop.topic(replicas=3), "spec.replicas: is 3, and KafkaCluster quickstart has one bro"),
+        (
+            laptop.pipeline(sink={"parquet": {"path": "/data/../etc"}}),
+            "KafkaPipeline packages-to-parquet: spec.sink.parquet.path: may not contain ..",
+        ),
+        (laptop.pipeline(trigger={"interval": "0s"}), "spec.trigger.interval: must be a second"),
         (laptop.pipeline(sink={}), "KafkaPipeline packages-to-parquet: spec.sink: give a sink"),
         ({**laptop.topic(), "metadata": {"name": 7}}, "metadata.name: is missing or is no text"),
     ],
 )
 def test_a_document_that_cannot_be_used(document: Any, problem: str) -> None:
     """Where it is, what is wrong, what would be right."""
-    (found,) = _problems(document)
+    (found,) = _problems(document, laptop.cluster())
     assert problem in found
+
+
+def test_a_missing_cluster_is_reported_with_the_rest() -> None:
+    """Unless a document that cannot be read may be one."""
+    missing = "there is no KafkaCluster; topics and pipelines need theirs beside"
+    assert _problems() == _problems(laptop.topic()) == [missing]
+    first, second = _problems(laptop.topic(partitions=0))
+    assert "spec.partitions" in first
+    assert second == missing
+    for maybe in ({"kind": "KafkaCluter"}, {"kind": ["KafkaCluster"]}, "text"):
+        (found,) = _problems(maybe, laptop.topic())
+        assert found.startswith("document 1: ")
+
+
+def test_references_are_checked_with_the_rest() -> None:
+    """Not after the next attempt; what cannot be read is there all the same."""
+    broken = laptop.cluster(brokers={})
+    unreadable, dangling = _problems(broken, laptop.topic(), laptop.topic("t", cluster="nowhere"))
+    assert "spec.brokers.storage" in unreadable
+    assert "there is no KafkaCluster nowhere in its namespace; there is quickstart" in dangling
+    reader = _user("reader", authentication={"type": "tsl"})
+    asked = laptop.pipeline(user="reader")
+    (found,) = _problems(laptop.secured_cluster(), reader, asked)
+    assert "KafkaUser reader: spec.authentication.type" in found
+    wrong, unfit = _problems(laptop.cluster(), laptop.topic("t", partitions=0),
+                             laptop.topic(replicas=2))  # fmt: skip
+    assert "KafkaTopic t: spec.partitions" in wrong
+    assert "KafkaTopic packages: spec.replicas: is 2" in unfit
+
+
+def test_two_resources_for_one_topic_are_refused() -> None:
+    """Names of resources differ; the name of the topic in Kafka is the same."""
+    (found,) = _problems(laptop.cluster(), laptop.topic("a"), laptop.topic("b", topicName="a"))
+    assert found == (
+        "KafkaTopic b: spec.topicName: KafkaTopic a has the topic a already; each has its own"
+    )
 
 
 @pytest.mark.parametrize(
@@ -206,8 +252,9 @@ def _user(name: str = "billing", **spec: Any) -> Document:
 )
 def test_a_user_that_cannot_be(spec: Document, problem: str) -> None:
     """What the API server refuses, what its cluster does not have, and what needs a Secret."""
-    (found,) = _problems(laptop.secured_cluster(), _user(**spec))
-    assert found.startswith(f"KafkaUser billing: spec.{problem}")
+    # Beside each other: what the user cannot be, and what its cluster does not have.
+    found = _problems(laptop.secured_cluster(), _user(**spec))
+    assert any(each.startswith(f"KafkaUser billing: spec.{problem}") for each in found)
 
 
 def test_names_of_users_become_names_of_directories() -> None:

@@ -23,7 +23,7 @@ from barnabas_operator.api.conditions import is_ready
 from barnabas_operator.local.processes import Entry
 from barnabas_operator.local.state import LocalError
 from e2e import kafka
-from tests.operator.local.laptop import Laptop, cluster, topic
+from tests.operator.local.laptop import Laptop, cluster, colliding_topics, topic
 from tests.oracle.apache import free_port
 from tests.waiting import ANSWER, seconds, wait_for
 
@@ -180,9 +180,9 @@ def _await_end(entry: Entry) -> None:
 
 def test_a_topic_that_cannot_be_made_concerns_itself_alone(laptop: Laptop) -> None:
     """The others are made; its condition says what to do."""
-    seen = laptop.up(cluster(), topic(replicas=2), topic("files"))
-    assert not is_ready(seen.topics["packages"].conditions)
-    stalled = seen.topics["packages"].conditions[1]
+    seen = laptop.up(cluster(), *colliding_topics(), topic("files"))
+    assert not is_ready(seen.topics["second"].conditions)
+    stalled = seen.topics["second"].conditions[1]
     assert (stalled.type, stalled.reason) == ("Stalled", "Refused")
     assert is_ready(seen.topics["files"].conditions)
 

@@ -362,7 +362,6 @@ class LocalBroker:
         if entry is not None:
             entry = replace(entry, fingerprint=self._fingerprint(text))
             processes.write_entry(self.files.pid, entry)
-        messages.append(f"{self.name} was ready after {known.startup_s * 1000:.0f} ms")
         return messages
 
 

@@ -324,6 +324,7 @@ def _say(cluster: str, text: str, *, err: bool = False) -> None:
 def _summary(view: View, say: Callable[[str], None]) -> bool:
     """Print where the cluster is and what is not Ready; whether that is a failure."""
     from barnabas_operator.api.conditions import READY
+    from barnabas_operator.local import processes
 
     failed = not view.ready
     for resource, found in view.conditions().items():
@@ -337,7 +338,9 @@ def _summary(view: View, say: Callable[[str], None]) -> bool:
     for name, user in view.users.items():
         say(f"user {name}: {user.command}")
     if not failed:
-        say(f"Ready; its files are in {view.directory}")
+        age = processes.age_s()
+        after = "" if age is None else f" after {age:.1f} s"
+        say(f"Ready{after}; its files are in {view.directory}")
     return failed
 
 

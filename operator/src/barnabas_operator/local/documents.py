@@ -11,7 +11,6 @@ what its file says later.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,16 +18,9 @@ from typing import Any, Final
 
 import yaml
 
-from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_operator.api import API_VERSION
 from barnabas_operator.api.authentication import AuthenticationType
-from barnabas_operator.api.clusters import OPERATOR_SETTINGS, Authorization, KafkaCluster, Security
-from barnabas_operator.api.listeners import (
-    ADMIN_PORT,
-    Listener,
-    ListenerConfiguration,
-    ListenerType,
-)
+from barnabas_operator.api.clusters import Authorization, KafkaCluster, Security
 from barnabas_operator.api.pipelines import KafkaPipeline
 from barnabas_operator.api.reading import (
     Resource,
@@ -40,21 +32,21 @@ from barnabas_operator.api.reading import (
 )
 from barnabas_operator.api.topics import KafkaTopic
 from barnabas_operator.api.users import KafkaUser
+from barnabas_operator.local import cluster_rules, pipeline_rules, topic_rules
 from barnabas_operator.local.notes import notes
 from barnabas_operator.local.pipeline_rules import ADMIN, admin_among
-from barnabas_operator.local.pipeline_rules import broken_rules as broken_pipeline_rules
-from barnabas_operator.local.pipeline_rules import unfit_for as unfit_pipeline
 from barnabas_operator.local.positions import Placed, load_all
 
 Document = Mapping[str, Any]
 AnyResource = (
     Resource[KafkaCluster] | Resource[KafkaTopic] | Resource[KafkaUser] | Resource[KafkaPipeline]
 )
+Found = tuple[AnyResource, int]
+"""A resource, and the number of its document."""
 Recorded = Callable[[str], Security | None]
 """What a cluster of a name was created as; None for one that is yet to be."""
 
 NAME_LENGTH: Final = 40
-LOCAL_TYPES: Final = (ListenerType.INTERNAL, ListenerType.NODEPORT)
 _SCRAM: Final = {"type": AuthenticationType.SHA_512.value}
 UNUSED_CLAIM: Final = {"size": "1Gi"}
 """For ZooKeeper on a laptop, which takes the disk that it needs."""
@@ -213,22 +205,10 @@ def choose(
 
     `placed` has the lines of the documents, where these are of a file.
     """
-    problems: list[Problem] = []
-    found: list[tuple[AnyResource, int]] = []
-    for index, each in enumerate(placed):
-        problems += [Problem(index, path, f"{path}: is there twice") for path in each.twice]
-    for index, document in enumerate(documents):
-        try:
-            found.append((_resource(document, f"document {index + 1}"), index))
-        except ResourceError as error:
-            problems += [Problem(index, _path(str(it.path)), f"{it.path}: {it.message}")
-                         for it in error.each]  # fmt: skip
-            problems += [Problem(index, _path(text), text) for text in _unread_settings(document)]
-    for resource, index in found:
-        problems += [Problem(index, _path(text), text) for text in _broken_rules(resource)]
+    found, problems = _read(documents, placed)
     problems += _twice(found)
-    # What cannot be read may be what the others refer to.
-    problems = problems or [*_dangling(found), *_unfit(found)]
+    problems += _dangling(found, documents)
+    problems += _unfit(found, documents)
     if problems:
         ordered = sorted(problems, key=lambda each: each.place(placed))
         raise ManifestError([each.message(placed) for each in ordered])
@@ -243,6 +223,28 @@ def choose(
         pipelines=tuple(each for each, _ in own if isinstance(each.body, KafkaPipeline)),
         documents=tuple(documents[index] for _, index in own),
     )
+
+
+def _read(documents: Sequence[Any], placed: Sequence[Placed]) -> tuple[list[Found], list[Problem]]:
+    """The resources that can be read, and what is wrong with each document by itself."""
+    problems = [
+        Problem(index, path, f"{path}: is there twice")
+        for index, each in enumerate(placed)
+        for path in each.twice
+    ]
+    found: list[Found] = []
+    for index, document in enumerate(documents):
+        try:
+            resource = _resource(document, f"document {index + 1}")
+        except ResourceError as error:
+            problems += [Problem(index, _path(str(it.path)), f"{it.path}: {it.message}")
+                         for it in error.each]  # fmt: skip
+            texts = _unread_settings(document)
+        else:
+            found.append((resource, index))
+            texts = _broken_rules(resource)
+        problems += [Problem(index, _path(text), text) for text in texts]
+    return found, problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,33 +347,62 @@ def _the_cluster(resources: Iterable[AnyResource], name: str | None) -> Resource
     return chosen[0]
 
 
-def _twice(found: Iterable[tuple[AnyResource, int]]) -> Iterator[Problem]:
+def _twice(found: Iterable[Found]) -> Iterator[Problem]:
     places: dict[tuple[str, str, str], list[int]] = {}
+    owners: dict[tuple[tuple[str, str], str], str] = {}
     for each, index in found:
         places.setdefault((each.kind, *_key(each)), []).append(index)
+        if isinstance(each.body, KafkaTopic):
+            topic = each.body.spec.topic_name or each.meta.name
+            owner = owners.setdefault((_cluster_of(each), topic), each.meta.name)
+            if owner != each.meta.name:
+                text = f"KafkaTopic {owner} has the topic {topic} already; each has its own"
+                where = f"{each.kind} {each.meta.name}: spec.topicName"
+                yield Problem(index, "spec.topicName", f"{where}: {text}")
     for (kind, _, name), indices in places.items():
         if (count := len(indices)) > 1:
             text = f"{kind} {name}: is there {count} times; give each a name of its own"
             yield Problem(indices[-1], "metadata.name", text)
 
 
-def _dangling(found: Sequence[tuple[AnyResource, int]]) -> Iterator[Problem]:
+def _unread(kind: type, found: Sequence[Found], documents: Sequence[Any]) -> set[str | None]:
+    """The names of resources that are there but cannot be read; None is any name."""
+    read = {index for _, index in found}
+    names: set[str | None] = set()
+    for document in (each for index, each in enumerate(documents) if index not in read):
+        said = document.get("kind") if isinstance(document, Mapping) else None
+        known = isinstance(said, str) and said in _READERS
+        if said == kind.__name__ or not known:
+            name = _name_of(document) if known else None
+            names.add(name if isinstance(name, str) else None)
+    return names
+
+
+def _dangling(found: Sequence[Found], documents: Sequence[Any]) -> Iterator[Problem]:
+    """Each cluster that is missing."""
+    unread = _unread(KafkaCluster, found, documents)
     clusters = {_key(each) for each, _ in found if isinstance(each.body, KafkaCluster)}
-    known = ", ".join(sorted(name for _, name in clusters)) or "none"
-    for each, index in found:
-        wanted = _cluster_of(each)
-        if clusters and wanted not in clusters:
-            where = f"{each.kind} {each.meta.name}: spec.cluster"
-            text = f"there is no KafkaCluster {wanted[1]} in its namespace; there is {known}"
-            yield Problem(index, "spec.cluster", f"{where}: {text}")
+    if not clusters and not unread:
+        text = "there is no KafkaCluster; topics and pipelines need theirs beside"
+        yield Problem(0, "", text)
+    elif None not in unread:
+        names = {name for _, name in clusters} | unread
+        for each, index in found:
+            wanted = _cluster_of(each)
+            if wanted not in clusters and wanted[1] not in unread:
+                where = f"{each.kind} {each.meta.name}: spec.cluster"
+                text = f"there is no KafkaCluster {wanted[1]} in its namespace"
+                known = f"there is {', '.join(sorted(filter(None, names)))}"
+                yield Problem(index, "spec.cluster", f"{where}: {text}; {known}")
 
 
 # --- what the API server checks with CEL ----------------------------------------------------------
 
 
-def _unfit(found: Sequence[tuple[AnyResource, int]]) -> Iterator[Problem]:
+def _unfit(found: Sequence[Found], documents: Sequence[Any]) -> Iterator[Problem]:
     """What a resource asks of its cluster that this does not have."""
     clusters = {_key(each): each for each, _ in found if isinstance(each.body, KafkaCluster)}
+    unread_users = _unread(KafkaUser, found, documents)
     for each, index in found:
         cluster = clusters.get(_cluster_of(each))
         where, problem = f"{each.kind} {each.meta.name}", ""
@@ -382,13 +413,17 @@ def _unfit(found: Sequence[tuple[AnyResource, int]]) -> Iterator[Problem]:
             from barnabas_operator.local.user_rules import unfit_for
 
             problem = unfit_for(each, cluster)
-        elif isinstance(each.body, KafkaPipeline):
+        elif isinstance(each.body, KafkaTopic):
+            problem = topic_rules.unfit_for(each, cluster)
+        elif (
+            isinstance(each.body, KafkaPipeline) and not {None, each.body.spec.user} & unread_users
+        ):
             users = [
                 user
                 for user, _ in found
                 if isinstance(user.body, KafkaUser) and user.meta.namespace == each.meta.namespace
             ]
-            problem = unfit_pipeline(each, cluster, users)
+            problem = pipeline_rules.unfit_for(each, cluster, users)
         if problem:
             yield Problem(index, _path(f": {problem}"), f"{where}: {problem}")
 
@@ -400,91 +435,38 @@ def _broken_rules(resource: AnyResource) -> Iterator[str]:
         yield (
             f"{where}: spec.clusterNamespace: is for Kubernetes; `barnabas local` has one namespace"
         )
-    if isinstance(body, KafkaUser):
-        # Late: few files have users.
-        from barnabas_operator.local.user_rules import broken_rules
-
-        yield from (f"{where}: {problem}" for problem in broken_rules(resource.meta, body))
-    elif isinstance(body, KafkaTopic):
-        if body.spec.topic_name in (".", ".."):
-            yield f"{where}: spec.topicName: cannot be . or .."
-    elif len(name) > NAME_LENGTH or not _NAME.fullmatch(name):
+    if isinstance(body, KafkaCluster | KafkaPipeline) and (
+        len(name) > NAME_LENGTH or not _NAME.fullmatch(name)
+    ):
         text = f"small letters, digits and dashes, at most {NAME_LENGTH}, a letter first"
         yield f"{where}: metadata.name must be {text}"
+    yield from (f"{where}: {problem}" for problem in _broken_by_kind(resource))
+
+
+def _broken_by_kind(resource: AnyResource) -> Iterator[str]:
+    body = resource.body
+    if isinstance(body, KafkaUser):
+        # Late: few files have users.
+        from barnabas_operator.local import user_rules
+
+        return user_rules.broken_rules(resource.meta, body)
+    if isinstance(body, KafkaTopic):
+        return topic_rules.broken_rules(resource.meta, body)
     if isinstance(body, KafkaCluster):
-        for problem in (*_cluster_rules(body), *_setting_problems(body.spec.config)):
-            yield f"{where}: {problem}"
-    elif isinstance(body, KafkaPipeline):
-        yield from (f"{where}: {problem}" for problem in broken_pipeline_rules(body))
-
-
-def _cluster_rules(cluster: KafkaCluster) -> Iterator[str]:
-    # Late: it brings the templates of server.properties, which a file with a mistake does not need.
-    from barnabas_operator.plan.listeners import listener_problems
-    from barnabas_operator.plan.security import security_problems
-
-    spec = cluster.spec
-    for problem in security_problems(cluster):
-        here = "; `--secure` gives it both here" if problem.endswith("insecure: true") else ""
-        yield f"{problem}{here}"
-    if spec.brokers.replicas > 1:
-        for each in spec.listeners:
-            if each.type is ListenerType.NODEPORT and each.node_port is None:
-                text = "needs a nodePort where there are several brokers"
-                yield f"spec.listeners: {each.name}: {text}"
-    storage = spec.brokers.storage
-    if (storage.size is None) == (storage.sizing is None):
-        yield "spec.brokers.storage: give either size or sizing"
-    given = {"clusterCa": spec.certificates.cluster_ca, "clientsCa": spec.certificates.clients_ca}
-    for name, authority in given.items():
-        if authority is not None:
-            text = "is a Secret of Kubernetes; remove it: here a development authority issues"
-            yield f"spec.certificates.{name}: {text}"
-    for each in spec.listeners:
-        if each.own_certificate is not None:
-            where = f"spec.listeners: {each.name}: tls.brokerCertChainAndKey"
-            text = "is a Secret of Kubernetes; remove it: here a development authority issues"
-            yield f"{where}: {text}"
-    yield from listener_problems(cluster)
-    yield from _listener_rules(spec.listeners)
-
-
-def _listener_rules(listeners: Sequence[Listener]) -> Iterator[str]:
-    for what, counted in (
-        ("port", Counter(str(each.port) for each in listeners)),
-        ("name", Counter(each.name for each in listeners)),
-    ):
-        for value, count in counted.items():
-            if count > 1:
-                yield f"spec.listeners: {count} have the {what} {value}; each needs its own"
-    for each in listeners:
-        by_certificate = each.authentication and each.authentication.type is AuthenticationType.TLS
-        if by_certificate and each.tls is None:
-            yield f"spec.listeners: {each.name}: authentication of type tls needs tls"
-        if each.port == ADMIN_PORT or each.name == "metrics":
-            yield f"spec.listeners: {each.name}: name metrics and port {ADMIN_PORT} are taken"
-        if each.type not in LOCAL_TYPES or each.configuration != ListenerConfiguration():
-            text = "types other than internal and nodeport, and configuration, need Kubernetes"
-            yield f"spec.listeners: {each.name}: {text}"
+        return cluster_rules.broken_rules(body)
+    return pipeline_rules.broken_rules(body)
 
 
 def _unread_settings(document: Any) -> Iterator[str]:
-    """What is wrong with the settings of a cluster of which something else cannot be read."""
-    if not isinstance(document, Mapping) or document.get("kind") != KafkaCluster.__name__:
-        return
-    spec, meta = document.get("spec"), document.get("metadata")
+    """What is wrong with the settings of a resource of which something else cannot be read."""
+    kind = document.get("kind") if isinstance(document, Mapping) else None
+    problems_of = {
+        KafkaCluster.__name__: cluster_rules.setting_problems,
+        KafkaTopic.__name__: topic_rules.setting_problems,
+    }
+    spec = document.get("spec") if isinstance(kind, str) and kind in problems_of else None
     config = spec.get("config") if isinstance(spec, Mapping) else None
     if isinstance(config, Mapping):
         texts = {str(name): value for name, value in config.items() if isinstance(value, str)}
-        name = meta.get("name") if isinstance(meta, Mapping) else None
-        for problem in _setting_problems(texts):
-            yield f"{KafkaCluster.__name__} {name}: {problem}"
-
-
-def _setting_problems(config: Mapping[str, str]) -> Iterator[str]:
-    own = [name for name in config if name.startswith(OPERATOR_SETTINGS)]
-    for name in own:
-        yield f"spec.config.{name}: follows from the resource itself; remove it"
-    others = {name: value for name, value in config.items() if name not in own}
-    for problem in BrokerSettings.problems(others, strict=True):
-        yield f"spec.config.{problem}"
+        for problem in problems_of[str(kind)](texts):
+            yield f"{kind} {_name_of(document)}: {problem}"

@@ -6,6 +6,7 @@ user that is missing from it is a mistake.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -16,12 +17,17 @@ from barnabas_operator.api.users import KafkaUser
 
 ADMIN: Final = "admin"
 """The super user of a secured cluster, for the person at the machine."""
+_TOO_SHORT: Final = re.compile(r"(0+(ms|s|m|h|d))+|[0-9]{1,3}ms")
 
 
 def broken_rules(pipeline: KafkaPipeline) -> Iterator[str]:
     """What is wrong with a pipeline by itself; each begins with the path in the resource."""
     if pipeline.spec.sink.parquet is None:
         yield "spec.sink: give a sink: parquet"
+    elif ".." in pipeline.spec.sink.parquet.path:
+        yield "spec.sink.parquet.path: may not contain .."
+    if _TOO_SHORT.fullmatch(pipeline.spec.trigger.interval):
+        yield "spec.trigger.interval: must be a second or more"
 
 
 def unfit_for(

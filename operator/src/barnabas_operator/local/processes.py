@@ -58,6 +58,18 @@ def start_of(pid: int) -> str | None:
     return None if state in "ZX" else f"{boot}/{ticks}"
 
 
+def age_s() -> float | None:
+    """How long ago this process began, Python and its imports included; None where that is unknown.
+
+    It is what a person has waited for a command, to a hundredth of a second.
+    """
+    started = start_of(os.getpid())
+    ticks = started.rpartition("/")[2] if started else ""
+    if not ticks.isdecimal() or not hasattr(time, "CLOCK_BOOTTIME"):
+        return None
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - int(ticks) / os.sysconf("SC_CLK_TCK")
+
+
 def start_by_ps(pid: int) -> str | None:
     """The same where there is no /proc, as ps says it."""
     output = _ps(pid, "stat=,lstart=")

@@ -7,7 +7,7 @@ default. `segment.ms`, for example, comes from `log.roll.ms`, and that one from 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeVar, cast
 
 from . import broker as broker_keys
@@ -120,14 +120,33 @@ def validate_overrides(broker: BrokerSettings, overrides: Mapping[str, str]) -> 
     for name, value in overrides.items():
         validate_override(name, value)
     settings = TopicSettings.resolve(broker, overrides)
+    for problem in _contradictions(settings):
+        raise problem
+    return settings
+
+
+def override_problems(broker: BrokerSettings, overrides: Mapping[str, str]) -> list[SettingError]:
+    """Everything for which `validate_overrides` refuses overrides.
+
+    What contradicts a wrong value is not known yet.
+    """
+    problems = []
+    for name, value in overrides.items():
+        try:
+            validate_override(name, value)
+        except SettingError as error:
+            problems.append(error)
+    return problems or list(_contradictions(TopicSettings.resolve(broker, overrides)))
+
+
+def _contradictions(settings: TopicSettings) -> Iterator[SettingError]:
     least, most = topic_keys.MIN_COMPACTION_LAG_MS, topic_keys.MAX_COMPACTION_LAG_MS
     if settings[least] > settings[most]:
         allowed = f"must be at most {most.name} ({settings[most]})"
-        raise SettingError(least.name, str(settings[least]), allowed)
+        yield SettingError(least.name, str(settings[least]), allowed)
     if settings[topic_keys.REMOTE_STORAGE_ENABLE]:
         key = topic_keys.REMOTE_STORAGE_ENABLE
-        raise SettingError(key.name, overrides[key.name], "tiered storage is not offered")
-    return settings
+        yield SettingError(key.name, settings.overrides[key.name], "tiered storage is not offered")
 
 
 def describe_topic(broker: BrokerSettings, overrides: Mapping[str, str]) -> list[ConfigEntry]:

@@ -97,3 +97,33 @@ def test_its_metadata_is_what_an_index_shows() -> None:
     assert "skip" not in wheels
     assert wheels["linux"]["archs"] == ["x86_64", "aarch64"]
     assert versions == list(PYTHONS)
+
+
+APACHE_TOOLS: Final = """
+connect-distributed connect-mirror-maker connect-plugin-path connect-standalone kafka-acls
+kafka-broker-api-versions kafka-client-metrics kafka-cluster kafka-configs kafka-console-consumer
+kafka-console-producer kafka-consumer-groups kafka-consumer-perf-test kafka-delegation-tokens
+kafka-delete-records kafka-dump-log kafka-e2e-latency kafka-features kafka-get-offsets kafka-jmx
+kafka-leader-election kafka-log-dirs kafka-metadata-quorum kafka-metadata-shell kafka-mirror-maker
+kafka-producer-perf-test kafka-reassign-partitions kafka-replica-verification kafka-run-class
+kafka-server-start kafka-server-stop kafka-storage kafka-streams-application-reset kafka-topics
+kafka-transactions kafka-verifiable-consumer kafka-verifiable-producer trogdor
+zookeeper-security-migration zookeeper-server-start zookeeper-server-stop zookeeper-shell
+"""
+"""What bin/ of Apache Kafka 3.9.1 has, without `.sh`."""
+
+
+def test_each_tool_of_apaches_is_there_or_has_its_reason() -> None:
+    """Under both names that people type, or in the tables of docs/tasks/tools.md."""
+    scripts = project(".")["project"]["scripts"]
+    page = (ROOT / "docs/tasks/tools.md").read_text()
+    refused, _, missing = page.partition("These are refused by name")[2].partition(
+        "These are not installed:"
+    )
+    for tool in APACHE_TOOLS.split():
+        if tool not in scripts:
+            assert f"`{tool}`" in missing, tool
+            continue
+        assert scripts[f"{tool}.sh"] == scripts[tool]
+        absent = ".absent:" in scripts[tool]
+        assert absent is (f"| `{tool}` |" in refused), tool

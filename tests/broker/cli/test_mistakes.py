@@ -76,6 +76,7 @@ MISTAKES = [
     (1, "kafka-leader-election --bootstrap-server {broker} --election-type preferred",
      "One and only one of the following options is required: topic, all-topic-partitions"),
     (1, "kafka-metadata-quorum --bootstrap-server {broker} describe", "barnabas zk status"),
+    (1, "zookeeper-shell.sh {broker} ls /brokers/ids", "barnabas zk ls PATH -z HOST:PORT"),
     (1, "kafka-cluster unregister --bootstrap-server {broker} --id 1", "nothing to unregister"),
     (1, "kafka-console-consumer --bootstrap-server {broker}", "Exactly one of --topic and"),
 ]  # fmt: skip

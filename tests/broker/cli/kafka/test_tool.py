@@ -65,6 +65,8 @@ def test_unsupported_options_of_apaches_tools_are_refused(module: str, args: lis
     [
         (absent.metadata_quorum, "barnabas zk status"),
         (absent.replica_verification, "barnabas brokers caught-up"),
+        (absent.zookeeper_shell, "barnabas zk ls PATH -z HOST:PORT"),
+        (absent.zookeeper_security_migration, "run Apache's tool"),
     ],
 )
 def test_a_tool_that_is_not_here(tool: click.Command, hint: str) -> None:

@@ -17,3 +17,13 @@ replica_verification: Final = absent(
     " `barnabas brokers caught-up` asks whether all replicas are in sync,"
     " and `barnabas dump-log` compares their files",
 )
+zookeeper_shell: Final = absent(
+    "zookeeper-shell",
+    "`barnabas zk ls PATH -z HOST:PORT` and `barnabas zk get PATH -z HOST:PORT` read znodes;"
+    " to write them, run Apache's zookeeper-shell or ZooKeeper's zkCli.sh",
+)
+zookeeper_security_migration: Final = absent(
+    "zookeeper-security-migration",
+    "it changes the ACLs of znodes that exist, which are Kafka's own: run Apache's tool; brokers"
+    " with zookeeper.set.acl=true create znodes with ACLs",
+)

@@ -434,7 +434,7 @@ class _Loader:
             replace_file(
                 self.directory / LEADER_EPOCH_CHECKPOINT,
                 checkpoints.format_epochs(self.epochs.entries),
-                durable=self.clean,
+                durable=self.known.clean,
             )
         except OSError as error:
             # A full disk is still to be read from; the log writes them when there is room.

@@ -172,11 +172,11 @@ class Controller:
             seen.brokers,
             self._are_stopping(seen),
             self._restarted,
-            self._doubtful(seen.brokers),
+            self._unclean_shutdowns(seen.brokers),
             careful=self._world.options.strict.careful_election,
         )
 
-    def _doubtful(self, brokers: Mapping[int, Registration]) -> frozenset[int]:
+    def _unclean_shutdowns(self, brokers: Mapping[int, Registration]) -> frozenset[int]:
         if not self._world.options.strict.unclean_registration:
             return frozenset()
         return frozenset(number for number, each in brokers.items() if not each.clean)
@@ -187,14 +187,14 @@ class Controller:
         known, brokers = self._known or {}, seen.brokers
         for broker in known.keys() - brokers.keys():
             self._ends.forget([broker])
-        doubtful = self._doubtful(brokers)
+        unclean_shutdowns = self._unclean_shutdowns(brokers)
         for broker, registration in brokers.items():
             before = known.get(broker)
             if before is not None and before.epoch == registration.epoch:
                 continue
             self._sent.pop(broker, None)
             self._ends.forget([broker])
-            if before is not None or broker in doubtful:
+            if before is not None or broker in unclean_shutdowns:
                 self._restarted.add(broker)
         if fresh:
             epochs = {broker: registration.epoch for broker, registration in brokers.items()}
@@ -202,7 +202,7 @@ class Controller:
                 state.leader,
                 seen.state_zxid,
                 registered=epochs if strict.epoch_after_restart else {},
-                doubtful=doubtful,
+                unclean_shutdowns=unclean_shutdowns,
             )
         self._known = brokers
 

@@ -51,39 +51,48 @@ def test_a_restarted_replica_is_asked_for_its_log_end_again() -> None:
 
 def present(
     *live: int,
-    doubtful: set[int],
+    unclean_shutdowns: set[int],
     restarted: set[int] | None = None,
     careful: bool = True,
     silent: set[int] | None = None,
 ) -> LiveBrokers:
     """Who is there."""
     return LiveBrokers(
-        live, restarted=restarted or (), doubtful=doubtful, silent=silent or (), careful=careful
+        live,
+        restarted=restarted or (),
+        unclean_shutdowns=unclean_shutdowns,
+        silent=silent or (),
+        careful=careful,
     )
 
 
 @pytest.mark.parametrize(
     ("state", "there", "unclean", "expected"),
     [
-        (ALONE, present(1, 2, doubtful={2}), False, None),
-        (ALONE, present(1, 2, doubtful={2}, careful=False), False, (2, (2,))),
-        (ALONE, present(1, 2, doubtful={2}, silent={1}), False, (2, (2,))),
-        (ALONE, present(1, 2, doubtful={2}), True, (2, (2,))),
-        (ALONE, present(1, 2, doubtful={1}), False, (2, (2,))),
-        (LeaderAndIsr(2, 4, (2,), 1), present(1, 2, doubtful={2}), False, None),
+        (ALONE, present(1, 2, unclean_shutdowns={2}), False, None),
+        (ALONE, present(1, 2, unclean_shutdowns={2}, careful=False), False, (2, (2,))),
+        (ALONE, present(1, 2, unclean_shutdowns={2}, silent={1}), False, (2, (2,))),
+        (ALONE, present(1, 2, unclean_shutdowns={2}), True, (2, (2,))),
+        (ALONE, present(1, 2, unclean_shutdowns={1}), False, (2, (2,))),
+        (LeaderAndIsr(2, 4, (2,), 1), present(1, 2, unclean_shutdowns={2}), False, None),
         (
             LeaderAndIsr(2, 4, (2,), 1),
-            present(1, 2, doubtful={2}, restarted={2}),
+            present(1, 2, unclean_shutdowns={2}, restarted={2}),
             False,
             (-1, (2,)),
         ),
         (
             LeaderAndIsr(1, 4, (1, 2), 1),
-            present(1, 2, doubtful={1, 2}, restarted={1, 2}),
+            present(1, 2, unclean_shutdowns={1, 2}, restarted={1, 2}),
             False,
             (-1, (2,)),
         ),
-        (LeaderAndIsr(3, 4, (3, 1, 2), 1), present(1, 2, doubtful={1, 2}), False, (1, (1, 2))),
+        (
+            LeaderAndIsr(3, 4, (3, 1, 2), 1),
+            present(1, 2, unclean_shutdowns={1, 2}),
+            False,
+            (1, (1, 2)),
+        ),
     ],
 )
 def test_a_sole_in_sync_replica_is_not_elected_blindly(
@@ -99,7 +108,7 @@ def test_a_sole_in_sync_replica_is_not_elected_blindly(
 
 def test_a_partition_with_one_replica_does_not_wait() -> None:
     """There is nobody else to ask."""
-    there = present(2, doubtful={2})
+    there = present(2, unclean_shutdowns={2})
     assert settle((2,), ALONE, there, unclean=False, controller_epoch=2) is not None
     assert not waits((2,), ALONE, there)
     assert waits((1, 2), ALONE, there)

@@ -69,7 +69,7 @@ def test_a_restarted_replica_leaves_the_isr() -> None:
 
 
 @pytest.mark.parametrize(
-    ("leader", "isr", "doubted", "live", "unclean", "expected"),
+    ("leader", "isr", "unclean_shutdowns", "live", "unclean", "expected"),
     [
         (1, (1, 2), {1}, {1, 2}, False, (2, (2,))),
         (1, (1, 2), {2}, {1, 2}, False, (1, (1,))),
@@ -84,13 +84,13 @@ def test_a_restarted_replica_leaves_the_isr() -> None:
 def test_a_replica_with_an_unclean_shutdown_leaves_the_isr(
     leader: int,
     isr: tuple[int, ...],
-    doubted: set[int],
+    unclean_shutdowns: set[int],
     live: set[int],
     unclean: bool,
     expected: tuple[int, tuple[int, ...]] | None,
 ) -> None:
     """Also where who is left is away: then they are waited for. Nobody leaves where all would."""
-    present = LiveBrokers(live, restarted=doubted, doubtful=doubted)
+    present = LiveBrokers(live, restarted=unclean_shutdowns, unclean_shutdowns=unclean_shutdowns)
     state = LeaderAndIsr(leader, 4, isr, 1)
     settled = settle((1, 2), state, present, unclean=unclean, controller_epoch=2)
     assert (None if settled is None else (settled.leader, settled.isr)) == expected
@@ -99,12 +99,12 @@ def test_a_replica_with_an_unclean_shutdown_leaves_the_isr(
 def test_a_replica_that_caught_up_stays_in_the_isr() -> None:
     """Only a registration is an occasion to leave."""
     state = LeaderAndIsr(1, 4, (1, 2), 1)
-    present = LiveBrokers({1, 2}, doubtful={1, 2})
+    present = LiveBrokers({1, 2}, unclean_shutdowns={1, 2})
     assert settle((1, 2), state, present, unclean=False, controller_epoch=2) is None
 
 
 @pytest.mark.parametrize(
-    ("leader", "written", "doubtful", "restarted"),
+    ("leader", "written", "unclean_shutdowns", "restarted"),
     [
         (1, 12, (), set()),
         (1, 10, (), {1}),
@@ -116,14 +116,17 @@ def test_a_replica_that_caught_up_stays_in_the_isr() -> None:
     ],
 )
 def test_a_controller_that_was_not_there_knows_restarts_by_what_is_on_record(
-    leader: int, written: int, doubtful: set[int], restarted: set[int]
+    leader: int, written: int, unclean_shutdowns: set[int], restarted: set[int]
 ) -> None:
     """Its registration is younger than the state, or says that it was not stopped in order.
 
     The latter also where the state is younger: its writer may not have known the registration.
     """
     registered = {1: 11, 2: 8}
-    assert unseen_restarts(leader, written, registered=registered, doubtful=doubtful) == restarted
+    assert (
+        unseen_restarts(leader, written, registered=registered, unclean_shutdowns=unclean_shutdowns)
+        == restarted
+    )
 
 
 def test_a_broker_that_is_stopping_leads_on_but_is_not_elected() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from barnabas_broker.cluster.image import DEFAULT_BROKER, BrokerRegistration
-from barnabas_broker.controller.registrations import doubtful, is_other
+from barnabas_broker.controller.registrations import is_other, unclean_shutdowns
 from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.zk.store import Create, Delete, Operation, SetData
 from barnabas_broker.zk.znodes import BrokerZnode
@@ -159,7 +159,7 @@ def test_registrations_that_differ() -> None:
     assert not is_other(unclean, BROKER)
     assert is_other(None, BROKER)
     assert is_other(BROKER, replace(BROKER, epoch=8))
-    assert doubtful({1: unclean, 2: replace(BROKER, id=2)}) == {1}
+    assert unclean_shutdowns({1: unclean, 2: replace(BROKER, id=2)}) == {1}
 
 
 def test_an_unreadable_registration_is_an_offline_broker() -> None:

@@ -51,34 +51,34 @@ def test_a_new_directory_is_set_up(tmp_path: Path) -> None:
     logs.close()
 
 
-def test_a_log_is_doubted_until_it_is_known_to_have_its_end(tmp_path: Path) -> None:
+def test_a_log_may_be_truncated_until_it_is_known_to_have_its_end(tmp_path: Path) -> None:
     """After a crash; a stop in order before that leaves no marker, and one after it does."""
     logs = open_directories(tmp_path)
     fill(logs.create(TP, LogConfig(), TOPIC_ID, NOW), 5)
-    assert not logs.doubt({TP: True})
+    assert not logs.find_truncated({TP: True})
     logs.close(clean=False)
     for _ in range(2):
         logs = open_directories(tmp_path)
-        assert logs.doubt({TP: False})
-        assert logs.doubts.partitions == {TP}
+        assert logs.find_truncated({TP: False})
+        assert logs.truncated_logs.partitions == {TP}
         logs.close()
     logs = open_directories(tmp_path)
-    assert logs.doubt({TP: False})
-    logs.doubts.trust(TP)
+    assert logs.find_truncated({TP: False})
+    logs.truncated_logs.trust(TP)
     logs.close()
     logs = open_directories(tmp_path)
-    assert not logs.doubt({TP: False})
+    assert not logs.find_truncated({TP: False})
     logs.close()
 
 
 def test_a_log_that_is_gone_is_doubted_where_others_count_on_it(tmp_path: Path) -> None:
     """A directory that is new has no marker and nothing to lose; one that lost all has."""
     logs = open_directories(tmp_path)
-    assert not logs.doubt({TP: False})
-    assert logs.doubt({TP: True})
+    assert not logs.find_truncated({TP: False})
+    assert logs.find_truncated({TP: True})
     logs.create(TP, LogConfig(), TOPIC_ID, NOW)
     logs.delete(TP, NOW)
-    assert not logs.doubts.partitions
+    assert not logs.truncated_logs.partitions
     logs.close()
 
 

@@ -226,21 +226,21 @@ ONE, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 def test_the_last_recovered_log_is_reported_once() -> None:
-    """What was never doubted changes nothing."""
-    doubts, reported = TruncatedLogs(), []
-    doubts.partitions |= {ONE, OTHER}
-    doubts.ended = lambda: reported.append(set(doubts.partitions))
-    doubts.trust(ONE)
-    doubts.trust(ONE)
-    assert (doubts.partitions, reported) == ({OTHER}, [])
-    doubts.trust(OTHER)
-    doubts.trust(OTHER)
+    """A log that was none of them changes nothing."""
+    truncated_logs, reported = TruncatedLogs(), []
+    truncated_logs.partitions |= {ONE, OTHER}
+    truncated_logs.ended = lambda: reported.append(set(truncated_logs.partitions))
+    truncated_logs.trust(ONE)
+    truncated_logs.trust(ONE)
+    assert (truncated_logs.partitions, reported) == ({OTHER}, [])
+    truncated_logs.trust(OTHER)
+    truncated_logs.trust(OTHER)
     assert reported == [set()]
 
 
 def test_truncated_logs_without_a_listener() -> None:
     """Where nothing is said when registering."""
-    doubts = TruncatedLogs()
-    doubts.partitions.add(ONE)
-    doubts.trust(ONE)
-    assert not doubts.partitions
+    truncated_logs = TruncatedLogs()
+    truncated_logs.partitions.add(ONE)
+    truncated_logs.trust(ONE)
+    assert not truncated_logs.partitions

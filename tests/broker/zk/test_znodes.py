@@ -75,7 +75,7 @@ def test_a_broker_without_a_plaintext_endpoint_shows_none_to_old_readers() -> No
 
 
 def test_a_broker_that_was_not_stopped_in_order_may_say_so() -> None:
-    """In a field of our own; whoever says nothing is not doubted."""
+    """In a field of our own; a broker without it was stopped cleanly."""
     broker = BrokerRegistration(1, (Endpoint("P", "h", 1),), unclean=True)
     data = BrokerZnode(1).encode(broker, now_ms=1)
     assert parsed(data)["unclean"] is True

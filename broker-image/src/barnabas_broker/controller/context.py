@@ -26,7 +26,7 @@ from barnabas_broker.controller.election_context import ElectionContext
 from barnabas_broker.controller.elections import LiveBrokers
 from barnabas_broker.controller.isr_changes import stored
 from barnabas_broker.controller.partition_index import PartitionIndex
-from barnabas_broker.controller.registrations import doubtful
+from barnabas_broker.controller.registrations import unclean_shutdowns
 from barnabas_broker.controller.target_state import TargetState
 from barnabas_broker.controller.topics import TakenNames, TopicDefaults
 from barnabas_kafka.ids import TopicPartition
@@ -108,7 +108,7 @@ class ControllerContext:
         )
 
     def leading(
-        self, *, first_epoch: int, doubtful: frozenset[int] = frozenset()
+        self, *, first_epoch: int, unclean_shutdowns: frozenset[int] = frozenset()
     ) -> ElectionContext:
         """In whose name leaders of topics are elected, as they are read.
 
@@ -125,7 +125,7 @@ class ControllerContext:
             self.settings.elects_uncleanly,
             registered,
             self.offline,
-            doubtful,
+            unclean_shutdowns,
         )
 
     # --- elections
@@ -141,7 +141,7 @@ class ControllerContext:
             brokers,
             self.stopping,
             restarted,
-            doubtful(brokers),
+            unclean_shutdowns(brokers),
             frozenset(id_ for id_, each in brokers.items() if each.software != OWN_SOFTWARE),
             self.settings.elects_carefully,
         )
@@ -177,7 +177,7 @@ class ControllerContext:
 
     def _unheard(self) -> dict[TopicPartition, frozenset[int]]:
         live = self.live()
-        if not (live.careful and live.doubtful):
+        if not (live.careful and live.unclean_shutdowns):
             return {}
         return {
             tp: self.ends_in(tp, state.leader_epoch).missing(state.replicas)

@@ -36,8 +36,8 @@ class ElectionContext:
 
     `registered` has the registration epochs of brokers, where they are transactions of the store
     that has the partitions' states too. `offline` are brokers whose log directory with a replica
-    takes nothing. `doubtful` are brokers of which it is unknown whether the ISRs are without them
-    since they came: they have said that they were not stopped in order.
+    takes nothing. `unclean_shutdowns` are brokers that registered after one: it is unknown whether
+    the ISRs have been without them since.
     """
 
     present: LiveBrokers
@@ -46,13 +46,16 @@ class ElectionContext:
     unclean: Uncleanly = _never
     registered: Mapping[int, int] = field(default_factory=dict)
     offline: Mapping[TopicPartition, Collection[int]] = field(default_factory=dict)
-    doubtful: frozenset[int] = frozenset()
+    unclean_shutdowns: frozenset[int] = frozenset()
 
     def present_for(self, tp: TopicPartition, stored: StoredState) -> LiveBrokers:
         """The live replicas of a partition, and those restarted since its state was written."""
         present = self.present.without(self.offline.get(tp, ()))
         restarted = unseen_restarts(
-            stored.state.leader, stored.mzxid, registered=self.registered, doubtful=self.doubtful
+            stored.state.leader,
+            stored.mzxid,
+            registered=self.registered,
+            unclean_shutdowns=self.unclean_shutdowns,
         )
         if not restarted:
             return present

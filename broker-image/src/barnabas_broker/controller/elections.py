@@ -43,16 +43,16 @@ class LiveBrokers:
     """Which brokers can be counted on: `brokers` are alive, `stopping` are about to stop.
 
     `restarted` are alive, but with another registration than when the partition was last settled:
-    what they were then, and had then, is over. `doubtful` are alive and have said that they were
-    not stopped in order: what they had synced they still have, and perhaps not the rest. `careful`
-    says that no sole in-sync replica among those is elected before others were asked
-    (`careful_election`), unless one is `silent`: alive, and of a kind that cannot answer.
+    what they were then, and had then, is over. `unclean_shutdowns` are alive and registered after
+    one: what they had synced they still have, and perhaps not the rest. `careful` says that no sole
+    in-sync replica among those is elected before others were asked (`careful_election`), unless one
+    is `silent`: alive, and of a kind that cannot answer.
     """
 
     brokers: Collection[int]
     stopping: Collection[int] = frozenset()
     restarted: Collection[int] = frozenset()
-    doubtful: Collection[int] = frozenset()
+    unclean_shutdowns: Collection[int] = frozenset()
     silent: Collection[int] = frozenset()
     careful: bool = False
 
@@ -72,7 +72,7 @@ class LiveBrokers:
             self.careful
             and len(isr) == 1
             and len(replicas) > 1
-            and isr[0] in self.doubtful
+            and isr[0] in self.unclean_shutdowns
             and not set(replicas).intersection(self.silent)
         )
 
@@ -88,17 +88,17 @@ def unseen_restarts(
     written: int,
     *,
     registered: Mapping[int, int],
-    doubtful: Collection[int],
+    unclean_shutdowns: Collection[int],
 ) -> frozenset[int]:
     """Brokers that may have restarted since a partition's state was written, for a new controller.
 
     `written` is the transaction that wrote the state (its mzxid), `registered` has the ones that
     made registrations. A leader that registered later did restart. One that registered before need
     not have led since: the controller before may have known its former registration still, and
-    its write been late. So all that say they were not stopped in order may have, leaders too.
+    its write been late. So all that report an unclean shutdown may have, leaders too.
     """
-    restarted = frozenset(doubtful)
-    assert restarted.issuperset(doubtful), violated(
+    restarted = frozenset(unclean_shutdowns)
+    assert restarted.issuperset(unclean_shutdowns), violated(
         "a replica with an unclean shutdown has restarted"
     )
     return restarted | {leader} if registered.get(leader, 0) > written else restarted
@@ -123,13 +123,13 @@ def settle(
     synced others may have more, in the same epoch, and would never notice (KIP-380 for restarts
     that a controller sees; Apache's next controller keeps the epoch of those it did not see).
 
-    A replica that restarted and is doubtful leaves the in-sync replicas also where those left are
-    offline: the partition waits for them. Apache's brokers do not report how they ended, and are
-    not doubted. Where all would leave, all stay, or with a careful election the last one: then it
-    does not matter which, for all replicas are asked.
+    A replica that restarted after an unclean shutdown leaves the in-sync replicas also where those
+    left are offline: the partition waits for them. Apache's brokers do not report how they ended,
+    and count as clean. Where all would leave, all stay, or with a careful election the last one:
+    then it does not matter which, for all replicas are asked.
     """
-    doubted = frozenset(present.restarted).intersection(present.doubtful)
-    left = tuple(broker for broker in state.isr if broker not in doubted)
+    unclean_restarts = frozenset(present.restarted).intersection(present.unclean_shutdowns)
+    left = tuple(broker for broker in state.isr if broker not in unclean_restarts)
     if not left:
         careful = present.is_careful_about(replicas, state.isr[-1:])
         left = state.isr[-1:] if careful and not unclean else state.isr

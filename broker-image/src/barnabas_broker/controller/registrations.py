@@ -28,8 +28,8 @@ def is_other(before: BrokerRegistration | None, after: BrokerRegistration) -> bo
     return before is None or replace(before, unclean=after.unclean) != after
 
 
-def doubtful(brokers: Mapping[int, BrokerRegistration]) -> frozenset[int]:
-    """Those that say they were not stopped in order."""
+def unclean_shutdowns(brokers: Mapping[int, BrokerRegistration]) -> frozenset[int]:
+    """The brokers that registered after an unclean shutdown."""
     return frozenset(number for number, each in brokers.items() if each.unclean)
 
 

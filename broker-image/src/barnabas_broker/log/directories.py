@@ -73,7 +73,7 @@ class LogDirectories:
         self._noted: set[TopicPartition] = set()
         #: partitions that are here and were not opened, for what is here may lack records
         self.unopened: set[TopicPartition] = set()
-        self.doubts = TruncatedLogs()
+        self.truncated_logs = TruncatedLogs()
         #: partitions on their way to another directory
         self.moves: dict[TopicPartition, ReplicaMove] = {}
         #: future directories that a former process left, with the directory they are in
@@ -237,18 +237,18 @@ class LogDirectories:
         """True when every directory was left by a clean shutdown, or was new."""
         return all(directory.clean for directory in self._directories)
 
-    def doubt(self, held: Mapping[TopicPartition, bool]) -> bool:
-        """Doubt the ends of logs that no stop in order closed; whether there are any such.
+    def find_truncated(self, held: Mapping[TopicPartition, bool]) -> bool:
+        """Find the logs that may be truncated since an unclean shutdown; whether there are any.
 
         `held` are the partitions that are on this broker by all that is known, and whether each
-        is in sync here: one that is, and has no log, is doubted too. A directory with a partition
-        that is still doubted at the end is not marked as clean.
+        is in sync here: one that is, and has no log, is among them. A directory with a partition
+        that is still among them at the end is not marked as clean.
         """
         for tp, in_sync in held.items():
             home = self._home.get(tp)
             if in_sync if home is None else not home.clean:
-                self.doubts.partitions.add(tp)
-        return bool(self.doubts.partitions)
+                self.truncated_logs.partitions.add(tp)
+        return bool(self.truncated_logs.partitions)
 
     @property
     def paths(self) -> Sequence[Path]:
@@ -352,7 +352,7 @@ class LogDirectories:
         del self.logs[tp], self._home[tp]
         directory.cuts.pop(tp, None)
         self._noted.discard(tp)
-        self.doubts.trust(tp)
+        self.truncated_logs.trust(tp)
         log.moved_to(target)
         log.close(clean=False)
         return log, directory, target
@@ -568,7 +568,7 @@ class LogDirectories:
             partial(_succeeds, log, partial(log.close, clean=good, now_ms=now_ms)) for log in logs
         ]
         good &= all(_in_threads(closes, threads, "closed", directory))
-        good &= self.doubts.partitions.isdisjoint(log.tp for log in logs)
+        good &= self.truncated_logs.partitions.isdisjoint(log.tp for log in logs)
         if directory.write(content) and good:
             directory.mark_clean(broker_epoch)
 

@@ -1,7 +1,7 @@
-"""Which logs may lack their ends since a stop that was not in order; kept on the event loop.
+"""Which logs may be truncated since an unclean shutdown; kept on the event loop.
 
-A log is doubted from the start until its partition leads, for then what it has is what there is, or
-has caught up with its leader.
+A log is one of them from the start until its partition leads, for then what it has is what there
+is, or has caught up with its leader.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ def _nothing() -> None:
 
 
 class TruncatedLogs:
-    """The `partitions` that are doubted; `ended` is called when the last one is trusted."""
+    """The `partitions` whose logs may be; `ended` is called when the last one is trusted."""
 
     __slots__ = ("ended", "partitions")
 

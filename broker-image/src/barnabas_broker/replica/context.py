@@ -26,7 +26,7 @@ class ReplicationContext:
 
     `monotonic_ms` never goes back, unlike the wall clock; `lag_max_ms` is replica.lag.time.max.ms.
     `change_isr` is called on the event loop and returns at once; `flush_on_shrink` is
-    barnabas.isr.shrink.flush. `doubts` says which logs may lack their ends.
+    barnabas.isr.shrink.flush. `truncated_logs` says which logs may be truncated.
     `held` has the partitions whose high watermark waits for a replica outside the ISR:
     `ReplicaManager.recheck_held` empties it, and those that still wait enter it again.
     `cut_ended` is called on the event loop when a log that was being cut may be touched again.
@@ -37,6 +37,6 @@ class ReplicationContext:
     flush_on_shrink: bool = False
     change_isr: "Callable[[Partition, IsrChange], None]" = _never
     alive: Collection[int] = field(default_factory=frozenset)
-    doubts: TruncatedLogs = field(default_factory=TruncatedLogs)
+    truncated_logs: TruncatedLogs = field(default_factory=TruncatedLogs)
     held: "set[Partition]" = field(default_factory=set)
     cut_ended: Callable[[TopicPartition], None] = _nothing_waits

@@ -192,7 +192,7 @@ class Partition:
 
     def trust(self) -> None:
         """The log has all that counts: it is the leader's, or has caught up with that."""
-        self._context.doubts.trust(self.tp)
+        self._context.truncated_logs.trust(self.tp)
 
     def take_rules(self, rules: TopicRules) -> None:
         """Go by changed settings from now on."""

@@ -20,7 +20,7 @@ from barnabas_broker.controller.context import ControllerContext
 from barnabas_broker.controller.isr_changes import stored
 from barnabas_broker.controller.leaderless import log_careful_elections, shown
 from barnabas_broker.controller.offline_replicas import Answered, after_answers, without_brokers
-from barnabas_broker.controller.registrations import doubtful, is_other, log_difference
+from barnabas_broker.controller.registrations import is_other, log_difference, unclean_shutdowns
 from barnabas_broker.controller.transitions.partition_changes import change
 from barnabas_broker.controller.transitions.settling import settle_changes, settled
 from barnabas_broker.controller.transitions.topic_deletion import publish
@@ -46,7 +46,7 @@ def broker_change(context: ControllerContext) -> Transition[None]:
         if before[number].epoch != brokers[number].epoch
     }
     came = brokers.keys() - before.keys()
-    live = context.live(brokers, bounced | (came & doubtful(brokers)))
+    live = context.live(brokers, bounced | (came & unclean_shutdowns(brokers)))
     # Records of started and stopped brokers are dropped; started ones are queried.
     gone = (before.keys() - brokers.keys()) | again
     offline = without_brokers(context.offline, gone)

@@ -19,7 +19,7 @@ from barnabas_broker.controller.commands import (
 from barnabas_broker.controller.context import ControllerContext
 from barnabas_broker.controller.election_context import ElectionContext
 from barnabas_broker.controller.leaderless import log_leaderless
-from barnabas_broker.controller.registrations import doubtful
+from barnabas_broker.controller.registrations import unclean_shutdowns
 from barnabas_broker.controller.transitions.topic_change import Led, lead
 from barnabas_broker.controller.transitions.topic_deletion import publish
 from barnabas_broker.zk.operations import Create
@@ -37,7 +37,7 @@ def begin(context: ControllerContext, *, first_epoch: int) -> Transition[None]:
     known = context.image.topics
     context.reset()
     context.image = replace(context.image, brokers=brokers)
-    leading = context.leading(first_epoch=first_epoch, doubtful=doubtful(brokers))
+    leading = context.leading(first_epoch=first_epoch, unclean_shutdowns=unclean_shutdowns(brokers))
     stored = yield from read_topics()
     marked: frozenset[str] = frozenset()
     if context.settings.deletion_enabled:

@@ -405,7 +405,7 @@ class BrokerServer:
             software=OWN_SOFTWARE,
             unclean=self._unclean,
         )
-        broker.logs.doubts.ended = self._register_trusted
+        broker.logs.truncated_logs.ended = self._register_trusted
         broker.replicas.applied_late = self._apply_metadata_again
         await controller.run(lambda governed: governed.register(registration, now_ms=now_ms))
         found = broker.logs.logs
@@ -604,10 +604,10 @@ def _log_failed_registration(registered: "asyncio.Future[None]") -> None:
 
 
 def _started_uncleanly(governed: Controller, logs: LogDirectories, broker_id: int) -> bool:
-    """Whether to say, when registering, that logs may lack their ends.
+    """Whether to register as after an unclean shutdown: logs may be truncated.
 
     Not for topics that are being deleted. Their replicas here may be gone while others are away
-    that are in their ISR on record, and no leader will ever end a doubt about them.
+    that are in their ISR on record, and no leader will ever find them whole.
     """
     if not (governed.shared and governed.settings[keys.BARNABAS_UNCLEAN_REGISTRATION]):
         return False
@@ -618,9 +618,9 @@ def _started_uncleanly(governed: Controller, logs: LogDirectories, broker_id: in
         for index, state in enumerate(topic.partitions)
         if broker_id in state.replicas
     }
-    unclean = logs.doubt(held)
+    unclean = logs.find_truncated(held)
     if unclean:
-        count = len(logs.doubts.partitions)
+        count = len(logs.truncated_logs.partitions)
         log.warning("Unclean shutdown detected: %d logs may be truncated", count)
     return unclean
 

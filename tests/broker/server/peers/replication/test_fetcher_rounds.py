@@ -27,7 +27,7 @@ from barnabas_broker.replica.partition import Partition
 from barnabas_broker.replica.replication_quota import ReplicationQuota
 from barnabas_broker.server.peers.peers import UnreachableError
 from barnabas_broker.server.peers.replication.leader_end_point import Records
-from barnabas_broker.server.peers.replication.replica_fetcher import ReplicaFetcher
+from barnabas_broker.server.peers.replication.replica_fetcher import FetcherContext, ReplicaFetcher
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.records.builder import build_batch
@@ -119,6 +119,9 @@ class Cutter:
     async def start_at(self, partition: Partition, offset: int) -> None:
         partition.log.truncate_fully_at(offset, now_ms=NOW_MS)
 
+    def close(self) -> None:
+        """There is no thread."""
+
 
 class Copying:
     """A fetcher of broker 1 from broker 2, whose rounds a test has made."""
@@ -134,14 +137,17 @@ class Copying:
         self.fetcher = ReplicaFetcher(
             "f",
             self.link,  # type: ignore[arg-type]
-            cutter=Cutter(),
+            FetcherContext(
+                broker_id=1,
+                truncation=Cutter(),
+                quota=self.quota,
+                truncated_logs=TruncatedLogs(),
+                settings=lambda: given_settings,
+                broker_epoch=lambda: 1,
+                monotonic_ms=lambda: self.scan_ms,
+                clock_ms=lambda: NOW_MS,
+            ),
             set_apart=lambda _tp: None,
-            quota=self.quota,
-            doubts=TruncatedLogs(),
-            monotonic_ms=lambda: self.scan_ms,
-            settings=lambda: given_settings,
-            broker_epoch=lambda: 1,
-            clock_ms=lambda: NOW_MS,
         )
         self.fetcher._loop = SimpleNamespace(time=lambda: self.now_s)  # type: ignore[assignment]
 

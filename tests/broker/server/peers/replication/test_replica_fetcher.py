@@ -147,14 +147,16 @@ def test_a_leader_that_was_away_is_asked_when_it_is_named_again(
 
 
 def test_a_leader_or_caught_up_replica_is_no_longer_possibly_truncated(pair: HandMade) -> None:
-    """After a stop that was not in order; who has no leader goes on doubting."""
-    doubted = [member.node.broker.logs.doubts.partitions for member in pair.members.values()]
-    for each in doubted:
+    """A replica without a leader stays one."""
+    truncated = [
+        member.node.broker.logs.truncated_logs.partitions for member in pair.members.values()
+    ]
+    for each in truncated:
         each.add(T0)
     pair.appoint(-1)
-    assert doubted == [{T0}, {T0}]
+    assert truncated == [{T0}, {T0}]
     pair.appoint(0)
-    wait_for("no log in doubt", lambda: doubted, until=lambda it: it == [set(), set()])
+    wait_for("no log possibly truncated", lambda: truncated, until=lambda it: it == [set(), set()])
 
 
 def test_catching_up_with_one_response_clears_a_possibly_truncated_log(pair: HandMade) -> None:
@@ -162,10 +164,10 @@ def test_catching_up_with_one_response_clears_a_possibly_truncated_log(pair: Han
     pair.appoint(0, isr=(0,), only=(0,))
     with Wire(pair.members[0].port) as wire:
         assert wire.produce("t", batch(b"missed")).error_code == 0
-    doubted = pair.members[1].node.broker.logs.doubts.partitions
-    doubted.add(T0)
+    truncated = pair.members[1].node.broker.logs.truncated_logs.partitions
+    truncated.add(T0)
     pair.show(pair.members[1])
-    wait_for("no log in doubt", lambda: doubted, until=lambda it: not it)
+    wait_for("no log possibly truncated", lambda: truncated, until=lambda it: not it)
     assert pair.members[1].ends() == (1, 1)
 
 

@@ -109,6 +109,9 @@ class Cutter(Protocol):
     async def start_at(self, partition: Partition, offset: int) -> None:
         """Nothing stays, and the log begins at `offset`. Raises KafkaError."""
 
+    def close(self) -> None:
+        """Finish what was begun, and end the threads. Blocks."""
+
 
 @dataclass(slots=True, eq=False)
 class Copied:
@@ -125,6 +128,20 @@ class Copied:
     cutting: bool = False  # It is not asked about until its log is cut.
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetcherContext:
+    """What all fetchers of a broker share; `settings` and `broker_epoch` are as they are now."""
+
+    broker_id: int
+    truncation: Cutter
+    quota: ReplicationQuota
+    truncated_logs: TruncatedLogs
+    settings: Callable[[], BrokerSettings]
+    broker_epoch: Callable[[], int]
+    monotonic_ms: Callable[[], int]
+    clock_ms: Callable[[], int]
+
+
 class ReplicaFetcher:
     """Copies from one leader. `start` once, then `stop` once; lives on the event loop."""
 
@@ -132,20 +149,14 @@ class ReplicaFetcher:
         self,
         name: str,
         link: LeaderEndPoint,
+        context: FetcherContext,
         *,
-        cutter: Cutter,
         set_apart: Callable[[TopicPartition], None],
-        quota: ReplicationQuota,
-        doubts: TruncatedLogs,
-        monotonic_ms: Callable[[], int],
-        settings: Callable[[], BrokerSettings],
-        broker_epoch: Callable[[], int],
-        clock_ms: Callable[[], int],
     ) -> None:
         self.name = name
         self.copied: dict[TopicPartition, Copied] = {}
         self._link = link
-        self._cutter = cutter
+        self._truncation = context.truncation
         self._set_apart = set_apart
         self._parts = Parts()
         # Of which it is to be found again what to ask; those that wait, or are throttled.
@@ -155,13 +166,13 @@ class ReplicaFetcher:
         # The fields of every fetch, and this broker's identity.
         self._wanted = WantedPartitions()
         self._fetched: dict[TopicPartition, Copied] = {}
-        self._scan: GradualScan[TopicPartition] = GradualScan(SCAN_MS, monotonic_ms())
-        self._quota = quota
-        self._doubts = doubts
-        self._monotonic_ms = monotonic_ms
-        self._settings = settings
-        self._broker_epoch = broker_epoch
-        self._clock_ms = clock_ms
+        self._scan: GradualScan[TopicPartition] = GradualScan(SCAN_MS, context.monotonic_ms())
+        self._quota = context.quota
+        self._truncated_logs = context.truncated_logs
+        self._monotonic_ms = context.monotonic_ms
+        self._settings = context.settings
+        self._broker_epoch = context.broker_epoch
+        self._clock_ms = context.clock_ms
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
         self._fetching = False  # Whether a fetch may be waiting at the leader.
@@ -488,7 +499,9 @@ class ReplicaFetcher:
             ):
                 each.partition.trust()
 
-        each_isolated(asked.keys() & self._doubts.partitions, look, "Check for lost records")
+        each_isolated(
+            asked.keys() & self._truncated_logs.partitions, look, "Check for lost records"
+        )
 
     def _current(self, tp: TopicPartition, each: Copied) -> bool:
         """Whether nothing has been said about the partition since it was asked about."""
@@ -499,7 +512,7 @@ class ReplicaFetcher:
     async def _perform(self, tp: TopicPartition, each: Copied, step: Step) -> None:
         each.state = step.state
         match step.effect:
-            case Truncate() as cut if self._cutter.cuts_nothing(each.partition, cut.offset):
+            case Truncate() as cut if self._truncation.cuts_nothing(each.partition, cut.offset):
                 each.state = follower.truncated(each.state, each.partition.log, cut)
             case Truncate() | StartAt() as cut:
                 self._cut_soon(tp, each, cut)
@@ -542,9 +555,9 @@ class ReplicaFetcher:
             )  # fmt: skip
         try:
             if isinstance(cut, StartAt):
-                await self._cutter.start_at(partition, cut.offset)
+                await self._truncation.start_at(partition, cut.offset)
             else:
-                await self._cutter.truncate(partition, cut.offset)
+                await self._truncation.truncate(partition, cut.offset)
         except KafkaError as error:
             if not self._current(tp, each):  # Deleted while its cut waited for a thread.
                 return
@@ -596,7 +609,7 @@ class ReplicaFetcher:
             ):
                 raise
             # Records were deleted up to the middle of a batch: an empty log begins with it.
-            await self._cutter.start_at(partition, first)
+            await self._truncation.start_at(partition, first)
             append()
 
     def _delay(self, tp: TopicPartition, each: Copied, error: ErrorCode) -> None:

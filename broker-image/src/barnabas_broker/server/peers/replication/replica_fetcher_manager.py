@@ -7,7 +7,6 @@ whose requests fail shares a fetcher with others until the controller sends its 
 
 import asyncio
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -15,18 +14,18 @@ from zlib import crc32
 
 from barnabas_broker.cluster.failures import each_isolated
 from barnabas_broker.cluster.inter_broker import newest_versions, spoken
-from barnabas_broker.log.truncated_logs import TruncatedLogs
 from barnabas_broker.replica.partition import Partition
-from barnabas_broker.replica.replication_quota import ReplicationQuota
 from barnabas_broker.server.peers.host_resolver import HostResolver
 from barnabas_broker.server.peers.peers import EndpointOf, Peers, SecurityOf
 from barnabas_broker.server.peers.replication.leader_end_point import LeaderEndPoint
-from barnabas_broker.server.peers.replication.replica_fetcher import Copied, ReplicaFetcher
-from barnabas_broker.server.peers.replication.truncation import Truncation
+from barnabas_broker.server.peers.replication.replica_fetcher import (
+    Copied,
+    FetcherContext,
+    ReplicaFetcher,
+)
 from barnabas_broker.server.process.supervised_tasks import background
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.settings import broker as keys
-from barnabas_kafka.settings.broker import BrokerSettings
 
 log = logging.getLogger(__name__)
 
@@ -55,30 +54,16 @@ class ReplicaFetcherManager:
 
     def __init__(
         self,
-        broker_id: int,
         endpoint_of: EndpointOf,
-        cutting: Truncation,
+        context: FetcherContext,
         *,
         resolver: HostResolver,
         security: SecurityOf,
-        quota: ReplicationQuota,
-        doubts: TruncatedLogs,
-        monotonic_ms: Callable[[], int],
-        settings: Callable[[], BrokerSettings],
-        broker_epoch: Callable[[], int],
-        clock_ms: Callable[[], int],
     ) -> None:
-        self._broker_id = broker_id
         self._endpoint_of = endpoint_of
-        self._cutting = cutting
-        self._quota = quota
+        self._context = context
         self._resolver = resolver
         self._security = security
-        self._doubts = doubts
-        self._monotonic_ms = monotonic_ms
-        self._settings = settings
-        self._broker_epoch = broker_epoch
-        self._clock_ms = clock_ms
         #: the fetchers at work, by the leader they copy from and their number
         self.running: dict[Place, _Running] = {}
         self._place: dict[TopicPartition, Place] = {}
@@ -159,36 +144,30 @@ class ReplicaFetcherManager:
         self.running, self._place = {}, {}
         if self._stopping:
             await asyncio.wait(self._stopping)
-        await asyncio.to_thread(self._cutting.close)
+        await asyncio.to_thread(self._context.truncation.close)
 
     def _slot(self, tp: TopicPartition) -> int:
         number = crc32(tp.topic.encode()) + tp.partition
         if tp in self._apart:
             return APART + number % APART_MAX
-        return number % self._settings()[keys.NUM_REPLICA_FETCHERS]
+        return number % self._context.settings()[keys.NUM_REPLICA_FETCHERS]
 
     def _start(self, leader: int, slot: int) -> _Running:
-        settings = self._settings()
+        context = self._context
         name = f"fetcher {slot} of broker {leader}"
         peers = Peers(
             self._endpoint_of,
-            client_id=f"broker-{self._broker_id}-fetcher-{slot}",
+            client_id=f"broker-{context.broker_id}-fetcher-{slot}",
             answer_bytes_max=ANSWER_BYTES_MAX,
-            newest=newest_versions(spoken(settings)),
+            newest=newest_versions(spoken(context.settings())),
             resolver=self._resolver,
             security=self._security,
         )
         fetcher = ReplicaFetcher(
             name,
-            LeaderEndPoint(peers, leader, broker_id=self._broker_id),
-            cutter=self._cutting,
+            LeaderEndPoint(peers, leader, broker_id=context.broker_id),
+            context,
             set_apart=self._set_apart,
-            quota=self._quota,
-            doubts=self._doubts,
-            monotonic_ms=self._monotonic_ms,
-            settings=self._settings,
-            broker_epoch=self._broker_epoch,
-            clock_ms=self._clock_ms,
         )
         fetcher.start()
         return _Running(fetcher, peers)

@@ -17,6 +17,7 @@ from barnabas_broker.server.peers.host_resolver import HostResolver
 from barnabas_broker.server.peers.peers import EndpointOf, Peers, SecurityOf
 from barnabas_broker.server.peers.replication.alter_partition_manager import AlterPartitionManager
 from barnabas_broker.server.peers.replication.isr_changes import AlterPartition, IsrChanges
+from barnabas_broker.server.peers.replication.replica_fetcher import FetcherContext
 from barnabas_broker.server.peers.replication.replica_fetcher_manager import ReplicaFetcherManager
 from barnabas_broker.server.peers.replication.truncation import Truncation
 from barnabas_broker.server.process.supervised_tasks import background
@@ -83,21 +84,23 @@ class Replication:
             lag_max_ms=settings()[keys.REPLICA_LAG_TIME_MAX_MS],
             flush_on_shrink=settings()[keys.BARNABAS_ISR_SHRINK_FLUSH],
             change_isr=self._isr_changes.begin,
-            doubts=logs.doubts,
+            truncated_logs=logs.truncated_logs,
         )
         self.quotas = _quotas(settings())
         self.fetchers = ReplicaFetcherManager(
-            broker_id,
             self.endpoint_of,
-            Truncation(logs, clock_ms=clock_ms),
-            quota=self.quotas.follower,
+            FetcherContext(
+                broker_id=broker_id,
+                truncation=Truncation(logs, clock_ms=clock_ms),
+                quota=self.quotas.follower,
+                truncated_logs=logs.truncated_logs,
+                settings=settings,
+                broker_epoch=broker_epoch,
+                monotonic_ms=monotonic_ms,
+                clock_ms=clock_ms,
+            ),
             resolver=self._resolver,
             security=security,
-            doubts=logs.doubts,
-            monotonic_ms=monotonic_ms,
-            settings=settings,
-            broker_epoch=broker_epoch,
-            clock_ms=clock_ms,
         )
         self._fetcher_count = settings()[keys.NUM_REPLICA_FETCHERS]
         self._controller_id = image().controller_id

@@ -2,9 +2,11 @@
 
 import asyncio
 import threading
+import weakref
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,11 +17,17 @@ from barnabas_broker.controller.target_state import TargetState
 from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.security.principals import ANONYMOUS
 from barnabas_broker.server.control import controller_thread
-from barnabas_broker.server.control.controller_thread import ControllerThread
+from barnabas_broker.server.control.controller_thread import LEFT_MAX, ControllerThread
 from barnabas_broker.zk.store import CoordinationError, Create, Delete
 from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+)
+from barnabas_kafka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from barnabas_kafka.protocol.schema import Message
 from tests.broker.controller.embedded import NOW_MS, Embedded
-from tests.waiting import ANSWER, seconds, wait_for_async
+from tests.broker.server.running import Wire, port_of, running_node
+from tests.waiting import ANSWER, seconds, wait_for, wait_for_async
 
 OLD_TOPIC = b'{"version":1,"partitions":{"0":[1]}}'
 TAKEN = Create("/controller", b'{"version":2,"brokerid":7,"timestamp":"1"}', ephemeral_owner=99)
@@ -110,6 +118,81 @@ def test_clients_wait_for_the_cluster_and_in_turns(embedded: Embedded) -> None:
             assert order == ["large 0", "cluster", "small 1", "large 1", "large 2", "large 3"]
 
     asyncio.run(scenario())
+
+
+def test_what_clients_that_have_left_asked_for_is_not_kept(embedded: Embedded) -> None:
+    """While ZooKeeper is away clients time out and ask again; nothing holds what they had asked."""
+
+    async def scenario() -> None:
+        async with beside(embedded) as thread:
+            order: list[int] = []
+            begun, go_on = threading.Event(), threading.Event()
+
+            def first(_: Controller) -> bool:
+                begun.set()
+                return go_on.wait(seconds(ANSWER))
+
+            def ask(number: int) -> asyncio.Future[None]:
+                request = _Request()
+                requests.add(request)
+
+                def work(_: Controller) -> None:
+                    assert request
+                    order.append(number)
+
+                return thread.ask_for_client(work, lambda result: result, client="client")
+
+            requests: weakref.WeakSet[_Request] = weakref.WeakSet()
+            asked: list[asyncio.Future[Any]] = [
+                thread.ask_for_client(first, lambda result: result, client="client")
+            ]
+            await asyncio.to_thread(begun.wait, seconds(ANSWER))
+            for number in range(2_000):
+                ask(number).cancel()
+                await asyncio.sleep(0)
+            asked.append(ask(7))
+            assert len(requests) == 1
+            assert len(thread._of_clients) <= 2 * LEFT_MAX
+            go_on.set()
+            await asyncio.gather(*asked)
+            assert order == [7]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("request_", "version"),
+    [
+        (CreateTopicsRequest(topics=[CreatableTopic(name="t")]), 5),
+        (AlterUserScramCredentialsRequest(), 0),
+    ],
+)
+def test_a_request_is_dropped_with_its_connection(
+    tmp_path: Path, request_: Message, version: int
+) -> None:
+    """A client that leaves before its turn is waited for no more, whatever it had asked."""
+    with running_node(tmp_path) as node:
+        thread = node.broker.controller
+        begun, go_on = threading.Event(), threading.Event()
+
+        def first(_: Controller) -> bool:
+            begun.set()
+            return go_on.wait(seconds(ANSWER))
+
+        thread._loop.call_soon_threadsafe(
+            lambda: thread.ask_for_client(first, lambda result: result, client="another")
+        )
+        assert begun.wait(seconds(ANSWER))
+        with Wire(port_of(node)) as wire:
+            wire.send(request_, version)
+            wait_for("a request that waits", lambda: len(thread._of_clients))
+        queue = thread._of_clients
+        wait_for("nothing to do", lambda: all(each.work is None for *_, each in queue._heap))
+        go_on.set()
+
+
+class _Request:
+    """Something that takes memory."""
 
 
 def test_clients_that_wait_when_the_thread_ends_are_refused(embedded: Embedded) -> None:

@@ -9,7 +9,8 @@ Future of a request is done, its topics have their logs and every handler knows 
 Requests of clients wait in a queue of their own, of which one at a time is handed over: changes of
 in-sync replicas, of brokers and all else that the cluster itself causes wait for one of them at
 most, and clients for each other in turns. Nothing needs an order between the two: a request that
-is handed over later is one that came later.
+is handed over later is one that came later. One whose client has left before its turn is dropped:
+a client that timed out asks again, and while ZooKeeper is away the queue would only grow.
 
 There is one way for embedded and shared coordination data (docs/adr/0006).
 """
@@ -20,6 +21,8 @@ import threading
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future as ThreadFuture
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from barnabas_broker.cluster.image import NO_CONTROLLER, MetadataImage
@@ -46,6 +49,18 @@ OnImage = Callable[[MetadataImage, MetadataImage], Failures | None]
 OnView = Callable[[TargetState | None, int], Failures]
 
 
+LEFT_MAX: Final = 100
+"""Requests whose clients have left that stay in the queue, and as many as there are others."""
+
+
+@dataclass(slots=True)
+class _Asked:
+    """What a client asks for; `work` is None once it is handed over, or the client has left."""
+
+    work: Callable[[Controller], Any] | None
+    done: "asyncio.Future[Any]"
+
+
 class ControllerThread:
     """Runs a Controller beside an event loop. `clock_ms` is the wall clock."""
 
@@ -70,8 +85,8 @@ class ControllerThread:
         self._changed_paths: set[str | None] = set()
         self._lock = threading.Lock()  # Over `_changed_paths`: the store's threads add, ours takes.
         self._stopped = False
-        self._of_clients: FairQueue[tuple[Callable[[Controller], Any], asyncio.Future[Any]]]
-        self._of_clients = FairQueue()
+        self._of_clients: FairQueue[_Asked] = FairQueue()
+        self._left = 0
         self._client_at_work = False
         self._away = RepeatedFailure()
         # Apart: elections that the store refuses for long must not delay what is to be read.
@@ -116,11 +131,22 @@ class ControllerThread:
 
         What one client asks for is done in its order.
         """
-        done: asyncio.Future[Result] = self._loop.create_future()
-        self._of_clients.push((work, done), client, 1)
+        asked = _Asked(work, self._loop.create_future())
+        answered = self._answered(asked.done, answer)
+        answered.add_done_callback(partial(self._drop_if_left, asked))
+        self._of_clients.push(asked, client, 1)
         if not self._client_at_work:
             self._serve_client()
-        return self._answered(done, answer)
+        return answered
+
+    def _drop_if_left(self, asked: _Asked, answered: "asyncio.Future[Any]") -> None:
+        """Keep nothing of a request that no client waits for, unless it has been handed over."""
+        if answered.cancelled() and asked.work is not None:
+            asked.work = None
+            self._left += 1
+            if self._left > max(LEFT_MAX, len(self._of_clients) // 2):
+                self._left = 0
+                self._of_clients.remove(lambda each: each.work is None)
 
     def _answered(
         self, result: "asyncio.Future[Result]", answer: Callable[[Result], Answer]
@@ -140,11 +166,17 @@ class ControllerThread:
 
     def _serve_client(self) -> None:
         """Hand over the next request of a client, and the one after it when it is done."""
-        self._client_at_work = bool(self._of_clients)
-        if not self._of_clients:
-            return
-        work, done = self._of_clients.pop()
+        self._client_at_work = False
+        while self._of_clients and not self._client_at_work:
+            asked = self._of_clients.pop()
+            work, asked.work = asked.work, None
+            if work is None:
+                self._left = max(0, self._left - 1)
+            else:
+                self._client_at_work = True
+                self._hand_over(work, asked.done)
 
+    def _hand_over(self, work: Callable[[Controller], Any], done: "asyncio.Future[Any]") -> None:
         def finish(worked: "asyncio.Future[Any]") -> None:
             self._serve_client()
             try:

@@ -6,8 +6,8 @@ waits for those with few, and a new flow waits for what is in work and
 for one item of each flow at most.
 """
 
-from collections.abc import Hashable
-from heapq import heappop, heappush
+from collections.abc import Callable, Hashable
+from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Final, Generic, NamedTuple, TypeVar
 
@@ -67,6 +67,11 @@ class FairQueue(Generic[T]):
         assert begin >= self._now, violated("virtual time does not go back")
         self._now = begin
         return item
+
+    def remove(self, is_obsolete: Callable[[T], bool]) -> None:
+        """Drop items that are not to be handed out any more."""
+        self._heap = [each for each in self._heap if not is_obsolete(each[2])]
+        heapify(self._heap)
 
     def _forget(self) -> None:
         self._ends = {each: end for each, end in self._ends.items() if end > self._now}

@@ -217,13 +217,15 @@ class MemoryKube:
             if found is not None and found["metadata"]["uid"] == uid:
                 self._delete((kind.kind, namespace, name))
 
-    def evict(self, namespace: str, name: str, *, uid: str) -> None:
+    def evict(self, namespace: str, name: str, *, uid: str) -> bool:
         """See Kube."""
         with self._request(f"evict Pod {name}", write=True):
             pod = self.objects.get((PODS.kind, namespace, name))
-            if pod is not None and pod["metadata"]["uid"] == uid:
-                self._spend_budget(pod)
-                self._delete((PODS.kind, namespace, name))
+            if pod is None or pod["metadata"]["uid"] != uid:
+                return False
+            self._spend_budget(pod)
+            self._delete((PODS.kind, namespace, name))
+            return True
 
     def patch(self, kind: Kind, namespace: str, name: str, body: Document) -> None:
         """See Kube."""

@@ -157,10 +157,15 @@ class Life(RuleBasedStateMachine):
         if f"{kind}-{ordinal}" in self.world.pods():
             annotate(self.world, "Pod", f"{kind}-{ordinal}", MANUAL_ROLL, "true")
 
-    @rule(soak=st.sampled_from([0, 60]), guarantee=st.sampled_from(["KeepHealthy", "AllHealthy"]))
-    def care(self, soak: int, guarantee: str) -> None:
-        """A user wants rolls to be slower, or stricter."""
-        edited(self.world, roll={"soakSeconds": soak, "guarantee": guarantee})
+    @rule(
+        soak=st.sampled_from([0, 60]),
+        guarantee=st.sampled_from(["KeepHealthy", "AllHealthy"]),
+        together=st.sampled_from([1, 2, 3]),
+    )
+    def care(self, soak: int, guarantee: str, together: int) -> None:
+        """A user wants rolls to be slower, or stricter, or faster rack by rack."""
+        given = {"soakSeconds": soak, "guarantee": guarantee, "maxUnavailablePerRack": together}
+        edited(self.world, roll=given)
 
     @rule(size=st.sampled_from(["2Gi", "3Gi"]))
     def storage(self, size: str) -> None:
@@ -366,6 +371,28 @@ def test_brokers_that_got_replicas_stay_when_their_number_is_taken_back() -> Non
     assert f"{BROKERS}-4" in life.world.pods()
     life.teardown()
     assert f"{BROKERS}-3" not in life.world.pods()
+
+
+def test_brokers_of_a_rack_go_together_where_they_share_no_partition() -> None:
+    """Six brokers in two racks, partitions on the first three; 0 is the controller, and alone."""
+    life = Life()
+    life.work(8)
+    life.topic("a", "Retain")
+    life.work(8)
+    life.resize(6)
+    life.work(8)
+    life.work(8)
+    edited(life.world, roll={"maxUnavailablePerRack": 3})
+    life.configure(2)
+    acts = []
+    for _ in range(60):
+        life.world.run_pass(life.images)
+        acts += [sorted(life.world.act)] if life.world.act else []
+        life.world.tick()
+    assert acts == [
+        [f"{BROKERS}-{ordinal}" for ordinal in each] for each in ((1, 3, 5), (2, 4), (0,))
+    ]
+    life.teardown()
 
 
 FOUND_HERE = [each.name for each in rules() if each.by_model and each.name in WITHOUT]

@@ -161,9 +161,11 @@ WITHOUT: Final[Mapping[str, tuple[Off, ...]]] = {
         Off(
             roll_checks,
             "next_to_replace",
-            lambda original: lambda pods, seen, _=(): original(pods, seen),
+            lambda original: lambda pods, seen, *_: original(pods, seen),
         ),
     ),
+    "one rack at a time": (Off(rolling.Together, "_fits", returns(value=True)),),
+    "the budget grants a group": (Off(apply, "_is_granted", returns(value=True)),),
     "restart check": everywhere(
         "hold_back", (reconcile_clusters, rolls), always(lambda plan, *_: plan)
     ),

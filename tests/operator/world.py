@@ -37,6 +37,10 @@ ENSEMBLE, BROKERS = "quickstart-zookeeper", "quickstart-broker"
 MIN_ISR = 2
 # Ticks that a pod needs to be ready (log recovery), and then to be in sync.
 START_TICKS, CATCH_UP_TICKS = 2, 2
+# As Kubernetes copies it from the node onto a pod.
+ZONE = "topology.kubernetes.io/zone"
+# Fewer than replicas: some brokers of a rack share partitions, and some do not.
+RACKS = 2
 BAD_IMAGE = "no-such-image"
 # A label on what others made, and how the ids of their topics begin.
 FOREIGN = "foreign"
@@ -87,6 +91,8 @@ class World(MemoryKube):
         self.leader = 0
         # What the watch has told; it tells when the controllers have made their step.
         self.revision = 0
+        # The brokers that have gone in this pass.
+        self.act: set[str] = set()
         self._reported = b""
         self._operators: dict[str, SteadyClusters] = {}
         # What each broker can speak with others, and what it speaks.
@@ -98,7 +104,7 @@ class World(MemoryKube):
         self.last_policies: dict[str, str] = {}
         self.put(examples.secured(
             zookeeper={"replicas": 3, "storage": {"size": "1Gi"}},
-            brokers={"replicas": 3, "storage": {"size": "2Gi"}},
+            brokers={"replicas": 3, "storage": {"size": "2Gi"}, "rack": {"topologyKey": ZONE}},
         ))  # fmt: skip
 
     # --- the operator's side ----------------------------------------------------------------------
@@ -106,6 +112,7 @@ class World(MemoryKube):
     def run_pass(self, images: Images, fault: ApiFault | None = None) -> None:
         """One pass of an operator, which may meet a fault or end in the middle."""
         self.fault, self.calls, self.failed = fault, 0, False
+        self.act.clear()
         # A second operator, or one that starts again after a crash, remembers nothing.
         operator = self._operators.pop(images.operator, None)
         operator = operator or SteadyClusters(lambda *_: (self.revision, 0))
@@ -216,7 +223,9 @@ class World(MemoryKube):
         assert approved, f"{name} was deleted without approval"
         assert serves(pod), f"{name} was deleted though it was only not ready"
         away = [each for each in self.expected() if not serves(self.pods().get(each))]
-        assert not away, f"{name} was deleted while {away} were away"
+        assert not away or self._are_of_one_act(name, away, cluster), (
+            f"{name} was deleted while {away} were away"
+        )
         if name.startswith(ENSEMBLE):
             others = [n for n in self.expected() if n.startswith(ENSEMBLE) and n != name]
             old = [n for n in others if self.is_outdated(n)]
@@ -225,10 +234,21 @@ class World(MemoryKube):
             return
         old = [n for n in self.expected() if n.startswith(ENSEMBLE) and self.is_outdated(n)]
         assert not old, f"{name} was deleted before {old} of the ensemble"
-        broker = _ordinal_of(name)
+        # Those that go in one act are in the ISR yet.
+        gone = {_ordinal_of(each) for each in (name, *away)}
         for partition, each in self.brokers.partitions():
-            if broker in each.isr and len(each.replicas) > 1 and len(each.isr) >= MIN_ISR:
-                assert len(each.isr) > MIN_ISR, f"{name}: {partition} falls below its min ISR"
+            if gone & each.isr and len(each.replicas) > 1 and len(each.isr) >= MIN_ISR:
+                left = len(each.isr - gone)
+                assert left >= MIN_ISR, f"{name}: {partition} falls below its min ISR"
+        controller = min({*self.brokers.live(), *gone})
+        assert not (away and controller in gone), f"the controller {controller} did not go alone"
+        self.act.add(name)
+
+    def _are_of_one_act(self, name: str, away: Sequence[str], cluster: Document) -> bool:
+        """Whether a broker goes with those that have gone in this pass: of one rack, so many."""
+        limit = (cluster["spec"].get("roll") or {}).get("maxUnavailablePerRack", 1)
+        racks = {rack_of(self.pods()[each]) for each in (name, *away) if each in self.pods()}
+        return len(away) < limit and {*away} <= self.act and len(racks) == 1 and racks != {""}
 
     def _judge_protocol(self, name: str, owner: Document) -> None:
         """A broker that starts speaks what all others can, and they what it can."""
@@ -357,6 +377,8 @@ class World(MemoryKube):
         for ordinal in range(body["spec"]["replicas"]):
             if f"{name}-{ordinal}" not in self.pods():
                 self._pod(body, f"{name}-{ordinal}", revision, ready=False)
+                labels = self.pods()[f"{name}-{ordinal}"]["metadata"]["labels"]
+                labels[ZONE] = f"rack-{ordinal % RACKS}"
                 if name == BROKERS:
                     self._judge_protocol(f"{name}-{ordinal}", body)
         for pod in self.pods().values():
@@ -423,6 +445,7 @@ class ModelBrokers(MemoryBrokers):
             broker_ids=tuple(live),
             controller_id=live[0] if live else None,
             replicas=replicas,
+            replica_sets=frozenset(frozenset(p.replicas) for _, p in self.partitions()),
             leaderless=tuple(n for n, p in self.partitions() if not p.isr & {*live}),
         )
 
@@ -578,6 +601,11 @@ def serves(pod: Document | None) -> bool:
     if pod is None or pod["metadata"].get("deletionTimestamp"):
         return False
     return any(each["status"] == "True" for each in pod["status"]["conditions"])
+
+
+def rack_of(pod: Document) -> str:
+    """The rack that is on a pod; empty if none is."""
+    return str(pod["metadata"]["labels"].get(ZONE, ""))
 
 
 def pod_is_broken(pod: Document) -> bool:

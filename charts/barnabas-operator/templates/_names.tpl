@@ -53,10 +53,11 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
   verbs: [get, list, watch, create, patch]
-# Rolling restarts evict pods, one at a time; a pod is told its rack; growing storage patches claims.
+# Rolling restarts evict pods, one at a time; with spec.roll.maxUnavailablePerRack the others of a rack
+# are deleted once one of them is evicted. A pod is told its rack; growing storage patches claims.
 - apiGroups: [""]
   resources: [pods]
-  verbs: [get, list, watch, patch]
+  verbs: [get, list, watch, patch, delete]
 - apiGroups: [""]
   resources: [pods/eviction]
   verbs: [create]

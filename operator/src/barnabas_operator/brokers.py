@@ -264,6 +264,7 @@ class AdminBrokers:
                 for broker in each.replicas
                 if broker not in each.isr
             ),
+            replica_sets=frozenset(frozenset(each.replicas) for _, each in partitions),
             leaderless=tuple(sorted(name for name, each in partitions if each.leader < 0)),
         )
 

@@ -168,8 +168,11 @@ class Kube(Protocol):
         """Delete an object, if it is still the one with this uid."""
         ...
 
-    def evict(self, namespace: str, name: str, *, uid: str) -> None:
-        """Delete a pod, as a drain does; status 429 where its disruption budget forbids it."""
+    def evict(self, namespace: str, name: str, *, uid: str) -> bool:
+        """Delete a pod, as a drain does; status 429 where its disruption budget forbids it.
+
+        False where the pod is gone already: then no budget was asked.
+        """
         ...
 
     def patch(self, kind: Kind, namespace: str, name: str, body: Document) -> None:
@@ -312,7 +315,7 @@ class ApiServer:
         with _ignored(404, 409):
             self._call(_Request("DELETE", _path(kind, namespace, name), body=body))
 
-    def evict(self, namespace: str, name: str, *, uid: str) -> None:
+    def evict(self, namespace: str, name: str, *, uid: str) -> bool:
         """See Kube."""
         body = {
             "apiVersion": "policy/v1",
@@ -321,8 +324,13 @@ class ApiServer:
             "deleteOptions": {"preconditions": {"uid": uid}},
         }
         # As above.
-        with _ignored(404, 409):
+        try:
             self._call(_Request("POST", f"{_path(PODS, namespace, name)}/eviction", body=body))
+        except KubeError as error:
+            if error.status not in (404, 409):
+                raise
+            return False
+        return True
 
     def patch(self, kind: Kind, namespace: str, name: str, body: Document) -> None:
         """See Kube."""

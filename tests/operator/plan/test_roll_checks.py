@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from barnabas_operator.names import FORCE_ROLL, MANUAL_ROLL
+from barnabas_operator.plan.observed import ClusterView
+from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.reconciler import reconcile
-from barnabas_operator.restart_check import CheckResult
+from barnabas_operator.restart_check import AdminAccess, CheckResult
+from tests.operator import examples
+from tests.operator.memory_kube import MemoryKube
+from tests.operator.ports import MemoryBrokers, context_on
 from tests.operator.rolls import FIRST, KEY, VIEW, changed, put, roll, settled
 
 
@@ -135,3 +142,106 @@ def test_the_guarantee_all_healthy_waits_for_every_replica() -> None:
     reconcile(KEY, context)
     assert not [each for each in kube.writes if each.startswith("evict")]
     assert "brokers 0 are not in sync" in "".join(roll(kube)["blockers"])
+
+
+YES = CheckResult(ok=True)
+ZONE = "topology.kubernetes.io/zone"
+RACKS = {0: "a", 1: "b", 2: "c", 3: "b", 4: "a", 5: "b"}
+SIX = ClusterView(
+    cluster_id="an-id",
+    broker_ids=tuple(RACKS),
+    controller_id=0,
+    replica_sets=frozenset({frozenset({0, 1, 2})}),
+)
+
+
+def _six(view: ClusterView = SIX, **roll: Any) -> tuple[MemoryKube, MemoryBrokers, Context]:
+    """Six brokers in three racks, whose template has changed."""
+    rack = {"topologyKey": ZONE}
+    spec = {"brokers": {"replicas": 6, "storage": {"size": "1Gi"}, "rack": rack}, "roll": roll}
+    kube, brokers = MemoryKube(examples.cluster(**spec)), MemoryBrokers(view=view)
+    context = context_on(kube, brokers)
+    for _ in range(3):
+        reconcile(KEY, context)
+        kube.settle()
+        for number, name in RACKS.items():
+            if ("Pod", "default", f"quickstart-broker-{number}") in kube.objects:
+                pod = kube.find("Pod", f"quickstart-broker-{number}")
+                pod["metadata"]["labels"][ZONE] = name
+    kube.put(examples.cluster(**spec, config={"num.partitions": "3"}))
+    reconcile(KEY, context)
+    kube.settle(pods=False)
+    kube.writes.clear()
+    return kube, brokers, context
+
+
+def _replaced(kube: MemoryKube) -> list[str]:
+    return [each for each in kube.writes if each.startswith(("evict Pod", "delete Pod"))]
+
+
+def test_brokers_of_a_rack_go_together_and_the_plan_shows_them() -> None:
+    """One is evicted, the others are deleted under its disruption; other racks wait for them."""
+    kube, _, context = _six(maxUnavailablePerRack=2)
+    reconcile(KEY, context)
+    assert _replaced(kube) == [
+        "evict Pod quickstart-broker-5",
+        "delete Pod quickstart-broker-3",
+    ]
+    shown = roll(kube)
+    assert shown["groups"] == [
+        {"rack": "b", "pods": ["quickstart-broker-5", "quickstart-broker-3"]}
+    ]
+    assert shown["order"] == [f"quickstart-broker-{n}" for n in (5, 3, 4, 2, 1, 0)]
+    reconcile(KEY, context)
+    assert len(_replaced(kube)) == 2
+
+
+def test_one_goes_at_a_time_by_default_and_where_partitions_are_not_known() -> None:
+    """Nothing is taken for granted: neither racks, nor that brokers share no partition."""
+    asked: dict[str, Any] = {"maxUnavailablePerRack": 3}
+    views = (SIX, replace(SIX, replica_sets=None), replace(SIX, broker_ids=(0, 1, 2)))
+    for view, given in zip(views, ({}, asked, asked), strict=True):
+        kube, _, context = _six(view, **given)
+        reconcile(KEY, context)
+        assert _replaced(kube) == ["evict Pod quickstart-broker-5"]
+        assert not roll(kube).get("groups")
+    kube, _, context = _six(**asked)
+    del kube.find("Pod", "quickstart-broker-0")["metadata"]["labels"][ZONE]
+    reconcile(KEY, context)
+    assert _replaced(kube) == ["evict Pod quickstart-broker-5"]
+
+
+def test_no_broker_goes_beside_one_that_the_budget_keeps() -> None:
+    """A drain was first: the others were to go under a disruption that is not granted."""
+    kube, _, context = _six(maxUnavailablePerRack=3)
+    kube.refuses["evict Pod quickstart-broker-5"] = "it would violate the disruption budget"
+    reconcile(KEY, context)
+    assert _replaced(kube) == []
+
+
+def _refusing(address: str) -> Callable[[str, AdminAccess], CheckResult]:
+    def check(url: str, _: AdminAccess) -> CheckResult:
+        return CheckResult(ok=False, reason="at risk") if url.startswith(address) else YES
+
+    return check
+
+
+def test_a_broker_that_may_not_go_yet_is_left_out_of_its_group() -> None:
+    """What the first one of a group may not, none does."""
+    for broker, gone in ((3, ["evict 5", "delete 1"]), (5, [])):
+        kube, _, context = _six(maxUnavailablePerRack=3)
+        answers = replace(context, restart_check=_refusing(f"http://10.0.1.{broker}:"))
+        reconcile(KEY, answers)
+        names = [each.replace("Pod quickstart-broker-", "") for each in _replaced(kube)]
+        assert names == gone
+        assert ("at risk" in "".join(roll(kube).get("blockers", ()))) == (not gone)
+
+
+def test_a_forced_roll_replaces_one_at_a_time() -> None:
+    """It asks no broker, so that nothing is known of partitions."""
+    kube, _, context = _six(maxUnavailablePerRack=3, policy="OnApproval")
+    reconcile(KEY, context)
+    notes = {FORCE_ROLL: roll(kube)["token"]}
+    kube.edit("KafkaCluster", "quickstart", lambda body: body["metadata"].update(annotations=notes))
+    reconcile(KEY, context)
+    assert _replaced(kube) == ["evict Pod quickstart-broker-5"]

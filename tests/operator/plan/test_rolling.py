@@ -11,6 +11,7 @@ from barnabas_operator.plan.findings import Reason
 from barnabas_operator.plan.rolling import (
     PodView,
     SetView,
+    Together,
     absences,
     broken_to_replace,
     newly_broken,
@@ -50,8 +51,8 @@ def _pods(*states: str) -> list[PodView]:
 )
 def test_order(states: tuple[str, ...], last: str, chosen: str | None) -> None:
     """From the last to the first; the pod that leads is replaced after all others."""
-    step = next_to_replace(_pods(*states), SEEN, {last})
-    assert (step.name if step else None) == chosen
+    steps = next_to_replace(_pods(*states), SEEN, {last})
+    assert [step.name for step in steps] == ([chosen] if chosen else [])
 
 
 @pytest.mark.parametrize(
@@ -128,9 +129,7 @@ def test_a_pod_that_only_its_sidecar_breaks_is_replaced_first_and_not_at_once() 
     assert not pods[0].serves
     assert broken_to_replace(pods, SEEN) is None
     assert newly_broken(pods, SEEN) == []
-    step = next_to_replace(pods, SEEN)
-    assert step is not None
-    assert step.name == "b-0"
+    assert [step.name for step in next_to_replace(pods, SEEN)] == ["b-0"]
     (finding,) = absences("broker", pods, SEEN, {})
     assert finding.message == "b-0 is not ready: container agent is in CrashLoopBackOff"
     now = replace(pods[0], revision="new")
@@ -222,3 +221,42 @@ def test_broken_pods(status: dict[str, Any], broken: str) -> None:
     """Only what Kubernetes calls by name; a container that runs and is not ready is not broken."""
     pod = {"metadata": {"name": "b-0", "uid": "u"}, "status": status}
     assert PodView.of(pod).broken == broken
+
+
+def _in_racks(racks: str) -> list[PodView]:
+    """Pods of an older template; a letter for the rack of each, and a dot for none."""
+    pods = _pods(*["old"] * len(racks))
+    return [replace(pod, rack=rack.strip(".")) for pod, rack in zip(pods, racks, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("racks", "limit", "sharing", "last", "groups"),
+    [
+        ("abcabc", 1, (), "", [[5], [4], [3], [2], [1], [0]]),
+        ("abcabc", 2, (), "", [[5, 2], [4, 1], [3, 0]]),
+        ("aaaa", 3, (), "", [[3, 2, 1], [0]]),
+        ("aaaa", 9, (), "", [[3, 2, 1, 0]]),
+        # Two that have a replica of one partition do not go together, and others may.
+        ("aaaa", 9, ({3, 2},), "", [[3, 1, 0], [2]]),
+        ("aaaa", 9, ({0, 1, 2, 3},), "", [[3], [2], [1], [0]]),
+        ("aabb", 9, ({0, 2}, {1, 3}), "", [[3, 2], [1, 0]]),
+        # The controller is last, and alone.
+        ("aaaa", 9, (), "b-2", [[3, 1, 0], [2]]),
+        ("....", 9, (), "", [[3], [2], [1], [0]]),
+        ("a.a.", 9, (), "", [[3], [2, 0], [1]]),
+    ],
+)
+def test_groups_are_of_one_rack_and_share_no_partition(
+    racks: str, limit: int, sharing: tuple[set[int], ...], last: str, groups: list[list[int]]
+) -> None:
+    """So that no partition loses two replicas at once."""
+    together = Together(limit=limit, replica_sets=frozenset(map(frozenset, sharing)))
+    found = together.groups(_in_racks(racks), {last})
+    assert [[pod.ordinal for pod in group] for group in found] == groups
+
+
+def test_the_others_of_a_group_go_beside_its_first() -> None:
+    """Which takes the disruption that the budget has."""
+    steps = next_to_replace(_in_racks("aba"), SEEN, (), Together(limit=2))
+    assert [(step.name, step.beside) for step in steps] == [("b-2", ""), ("b-0", "b-2")]
+    assert str(steps[1]).endswith(", together with b-2")

@@ -92,6 +92,23 @@ class Roll:
         Doc("How long the last replaced pod has to be ready before the next one is replaced."),
         Between(0, 86_400),
     ] = 0
+    max_unavailable_per_rack: Annotated[
+        int,
+        Doc(
+            "At most so many brokers are replaced together. They are of one rack (brokers.rack), no"
+            " partition has replicas on two of them, and none is the controller; so a partition"
+            " loses one replica at most, as with 1. What fits less is replaced in smaller groups."
+        ),
+        Between(1, 100),
+    ] = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollGroup:
+    """Brokers of one rack that are replaced together."""
+
+    rack: Annotated[str, Doc("Their rack.")] = ""
+    pods: Annotated[tuple[str, ...], Doc("Their pods.")] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +118,12 @@ class RollStatus:
     token: Annotated[str, Doc("Names this roll in annotations, as barnabas.io/approve-roll.")] = ""
     reason: Annotated[str, Doc("What is different in the pods to come.")] = ""
     order: Annotated[tuple[str, ...], Doc("The pods that are left, in their order.")] = ()
+    groups: Annotated[
+        tuple[RollGroup, ...],
+        Doc(
+            "Those of the order that are replaced together, where maxUnavailablePerRack allows it."
+        ),
+    ] = ()
     blockers: Annotated[tuple[str, ...], Doc("What the next pod waits for.")] = ()
     estimate_seconds: Annotated[
         int, Doc("How long the rest takes if nothing blocks, by the starts of the present pods.")

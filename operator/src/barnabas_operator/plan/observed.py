@@ -41,6 +41,9 @@ class ClusterView:
     internal: Mapping[str, int] = field(default_factory=dict)
     # Brokers with a replica that is not in sync, live or not.
     out_of_sync: frozenset[int] = frozenset()
+    # The brokers that have replicas of one partition, once for all partitions of the same; None
+    # where that was not asked.
+    replica_sets: frozenset[frozenset[int]] | None = None
     # Partitions without a leader, as topic-partition.
     leaderless: tuple[str, ...] = ()
 

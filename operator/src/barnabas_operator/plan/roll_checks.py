@@ -1,4 +1,7 @@
-"""The checks of pods and rolls: one pod in a pass, the ensemble's before the brokers'."""
+"""The checks of pods and rolls: one act in a pass, the ensemble's before the brokers'.
+
+An act replaces one pod, or brokers of one rack that share no partition (maxUnavailablePerRack).
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ def check_ensemble_roll(snapshot: Snapshot, draft: Draft) -> None:
 
 
 def check_broker_roll(snapshot: Snapshot, draft: Draft) -> None:
-    """One broker with an older template replaced, the controller last."""
+    """One broker with an older template replaced, or some of one rack; the controller last."""
     name = snapshot.names.broker
     if not _roll_is_due("broker", name, snapshot, draft):
         return
@@ -122,5 +125,6 @@ def _replace_next(component: str, snapshot: Snapshot, draft: Draft) -> None:
         text = f"the last one is ready since {since}, spec.roll.soakSeconds is {roll.soak_seconds}"
         draft.find(Reason.ROLL_SOAKS, f"the roll of {component} pods: {text}")
         return
-    if (step := next_to_replace(pods, seen, snapshot.last(component))) is not None:
-        draft.steps.append(step)
+    draft.steps += next_to_replace(
+        pods, seen, snapshot.last(component), snapshot.together(component)
+    )

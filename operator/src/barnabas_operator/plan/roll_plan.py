@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from barnabas_operator.api.rolls import RollStatus
+from barnabas_operator.api.rolls import RollGroup, RollStatus
 from barnabas_operator.names import CONFIG_HASH
 from barnabas_operator.plan.findings import Finding, Reason
 from barnabas_operator.plan.observed import COMPONENTS
-from barnabas_operator.plan.rolling import PodView, image_of, in_order, outdated
+from barnabas_operator.plan.rolling import PodView, image_of, outdated
 from barnabas_operator.plan.snapshot import Snapshot
 
 # What a pod takes that has never been ready, and to stop; a container that started again later says
@@ -45,6 +45,7 @@ BLOCKING: Final = frozenset(
 def roll_plan(snapshot: Snapshot, findings: Sequence[Finding]) -> RollStatus | None:
     """The plan of the roll that is due; None if none is."""
     left: list[PodView] = []
+    groups: list[RollGroup] = []
     reasons: list[str] = []
     seconds = 0.0
     for component in COMPONENTS:
@@ -52,11 +53,17 @@ def roll_plan(snapshot: Snapshot, findings: Sequence[Finding]) -> RollStatus | N
         old = outdated(pods, seen) if seen is not None else []
         if not old:
             continue
-        left += in_order(old, snapshot.last(component))
+        acts = snapshot.together(component).groups(old, snapshot.last(component))
+        left += [pod for pods_of_act in acts for pod in pods_of_act]
+        groups += [
+            RollGroup(rack=each[0].rack, pods=tuple(pod.name for pod in each))
+            for each in acts
+            if len(each) > 1
+        ]
         template = snapshot.template_of(component)
         reasons += [f"{component}: {each}" for each in _reasons(old, template)]
-        soak_s = snapshot.cluster.body.spec.rolls.soak_seconds * (len(old) - 1)
-        seconds += len(old) * (_start_s(pods) + STOP_S) + soak_s
+        soak_s = snapshot.cluster.body.spec.rolls.soak_seconds * (len(acts) - 1)
+        seconds += len(acts) * (_start_s(pods) + STOP_S) + soak_s
     if not left:
         return None
     if snapshot.protocol.held and snapshot.protocol.target:
@@ -66,6 +73,7 @@ def roll_plan(snapshot: Snapshot, findings: Sequence[Finding]) -> RollStatus | N
         token=snapshot.roll_token(),
         reason="; ".join(reasons),
         order=tuple(pod.name for pod in left),
+        groups=tuple(groups),
         blockers=tuple(each.message for each in findings if each.reason in BLOCKING)[:BLOCKERS],
         estimate_seconds=round(seconds),
     )

@@ -12,7 +12,9 @@ its groups, and is waited for. So:
 * a pod that only a sidecar keeps from being ready serves: with an older template it is replaced
   first, as any other that serves, and with the current one it stops the roll;
 * a broken pod of the current template stops the roll: the next pod would break in the same way;
-* the pod that leads (ensemble leader, controller) is last, so that leadership moves once.
+* the pod that leads (ensemble leader, controller) is last, so that leadership moves once;
+* brokers of one rack may go together where no partition has replicas on two of them: then each
+  partition loses one replica at most, and what one broker says of its restart holds for all.
 """
 
 from __future__ import annotations
@@ -223,14 +225,56 @@ def _why(pod: PodView) -> str:
     return pod.restart or "its pod template changed"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Together:
+    """How many brokers of a rack may be replaced together, and which of them share partitions."""
+
+    limit: int = 1
+    replica_sets: frozenset[frozenset[int]] = frozenset()
+
+    def groups(self, pods: Sequence[PodView], last: Collection[str] = ()) -> list[list[PodView]]:
+        """The pods in their order, in groups of which each is replaced as a whole."""
+        left, found = in_order(pods, last), []
+        while left:
+            group = [left.pop(0)]
+            for pod in [*left]:
+                if len(group) < self.limit and self._fits(pod, group, last):
+                    left.remove(pod)
+                    group.append(pod)
+            found.append(group)
+        return found
+
+    def _fits(self, pod: PodView, group: Sequence[PodView], last: Collection[str]) -> bool:
+        if any(each.name in last or each.sidecar for each in (pod, *group)):
+            return False
+        if not pod.rack or pod.rack != group[0].rack:
+            return False
+        others = {each.ordinal for each in group}
+        return not any(pod.ordinal in each and others & each for each in self.replica_sets)
+
+
+ONE_AT_A_TIME: Final = Together()
+
+
 def next_to_replace(
-    pods: Sequence[PodView], seen: SetView, last: Collection[str] = ()
-) -> DeletePod | None:
-    """The pod whose turn it is."""
-    old = [pod for pod in in_order(outdated(pods, seen), last) if not pod.terminating]
-    if not old:
-        return None
-    return DeletePod(name=old[0].name, uid=old[0].uid, reason=_why(old[0]))
+    pods: Sequence[PodView],
+    seen: SetView,
+    last: Collection[str] = (),
+    together: Together = ONE_AT_A_TIME,
+) -> list[DeletePod]:
+    """The pod whose turn it is, and those that go with it."""
+    old = [pod for pod in outdated(pods, seen) if not pod.terminating]
+    first, *others = next(iter(together.groups(old, last)), [None])
+    if first is None:
+        return []
+    return [
+        DeletePod(name=first.name, uid=first.uid, reason=_why(first)),
+        *(
+            DeletePod(name=pod.name, uid=pod.uid, reason=_why(pod), beside=first.name)
+            for pod in others
+            if pod is not None
+        ),
+    ]
 
 
 def in_order(pods: Sequence[PodView], last: Collection[str] = ()) -> list[PodView]:

@@ -14,7 +14,15 @@ from barnabas_operator.plan.findings import Finding, Reason, Severity
 from barnabas_operator.plan.observed import COMPONENTS, Images, Observed, selector_of
 from barnabas_operator.plan.protocols import SETTING, Protocol, plan_protocol
 from barnabas_operator.plan.roll_policy import RollRequests
-from barnabas_operator.plan.rolling import ASKED_FOR, SetView, absences, is_complete, outdated
+from barnabas_operator.plan.rolling import (
+    ASKED_FOR,
+    ONE_AT_A_TIME,
+    SetView,
+    Together,
+    absences,
+    is_complete,
+    outdated,
+)
 from barnabas_operator.plan.shrink import Size, brokers_to_run
 from barnabas_operator.plan.steps import Apply, DeletePod, Step
 from barnabas_operator.plan.topics import AlterConfig
@@ -119,6 +127,20 @@ class Snapshot:
         names = () if controller is None else (f"{self.names.broker}-{controller}",)
         return frozenset(names)
 
+    def together(self, component: str) -> Together:
+        """Which of its pods may be replaced together; brokers alone, where all racks are known.
+
+        A forced roll asks no broker whether its partitions can do without it.
+        """
+        spec, view = self.cluster.body.spec, self.observed.brokers
+        pods = self.observed.pods.get(component, ())
+        known = component == "broker" and spec.brokers.rack is not None
+        if not known or self.forced or not all(pod.rack for pod in pods):
+            return ONE_AT_A_TIME
+        if view is None or view.replica_sets is None or replica_counts(self.observed) is None:
+            return ONE_AT_A_TIME
+        return Together(limit=spec.rolls.max_unavailable_per_rack, replica_sets=view.replica_sets)
+
     def absences(self, component: str) -> list[Finding]:
         """Why a component is not complete; see rolling."""
         seen = self.set_of(component)
@@ -159,7 +181,7 @@ class Draft:
         )
 
     def deletes_pod(self) -> bool:
-        """Whether a pod is to be replaced already: one in a pass."""
+        """Whether a pod is to be replaced already: one in a pass, or those that go together."""
         return any(isinstance(step, DeletePod) for step in self.steps)
 
 

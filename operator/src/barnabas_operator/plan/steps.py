@@ -25,9 +25,12 @@ class DeletePod:
     name: str
     uid: str
     reason: str
+    # The pod of its rack that is evicted before, under whose disruption it goes.
+    beside: str = ""
 
     def __str__(self) -> str:
-        return f"delete Pod {self.name}: {self.reason}"
+        together = f", together with {self.beside}" if self.beside else ""
+        return f"delete Pod {self.name}: {self.reason}{together}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

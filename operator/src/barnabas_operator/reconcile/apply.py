@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -37,15 +37,19 @@ def apply_steps(
     be reached, or is too busy, the pass ends (KubeError).
     """
     refused: list[Refused] = []
+    evicted: set[str] = set()
     regarding = Regarding.of(kind, meta)
     for step in steps:
         if refused and isinstance(step, DeleteObject):
             # Nothing is taken away in a pass in which something else went wrong.
             continue
+        if isinstance(step, DeletePod) and not _is_granted(step, evicted):
+            continue
         logger.info("%s/%s: %s", meta.namespace, meta.name, step)
         action = type(step).__name__
         try:
-            _apply(step, meta.namespace, context)
+            if _apply(step, meta.namespace, context) and isinstance(step, DeletePod):
+                evicted.add(step.name)
         except KubeError as error:
             if not (error.refused or _ends_an_eviction(step, error) or _is_unserved(step, error)):
                 raise
@@ -60,6 +64,11 @@ def apply_steps(
             context.count_step(action, "applied")
             context.events.record(regarding, action=action, reason=action, note=str(step))
     return tuple(refused)
+
+
+def _is_granted(step: DeletePod, evicted: Collection[str]) -> bool:
+    """Whether the disruption is granted under which a pod goes that goes beside another."""
+    return not step.beside or step.beside in evicted
 
 
 def _ends_an_eviction(step: Step, error: KubeError) -> bool:
@@ -95,12 +104,16 @@ def short(message: str) -> str:
     return reason if len(reason) <= LONGEST else reason[: LONGEST - 1] + "…"
 
 
-def _apply(step: Step, namespace: str, context: Context) -> None:
+def _apply(step: Step, namespace: str, context: Context) -> bool:
+    """Apply a step; whether it is one that its disruption budget has granted."""
     if isinstance(step, Apply):
         apply_owned(context.kube, dict(step.body))
+    elif isinstance(step, DeletePod) and step.beside:
+        # The budget has one disruption: the first one of the rack took it, and no drain gets it.
+        context.kube.delete(PODS, namespace, step.name, uid=step.uid)
     elif isinstance(step, DeletePod):
         # By eviction: of a drain and the operator, the budget lets one go first.
-        context.kube.evict(namespace, step.name, uid=step.uid)
+        return context.kube.evict(namespace, step.name, uid=step.uid)
     elif isinstance(step, DeleteObject):
         context.kube.delete(KINDS[step.kind], namespace, step.name, uid=step.uid)
     elif isinstance(step, GrowClaim):
@@ -112,3 +125,4 @@ def _apply(step: Step, namespace: str, context: Context) -> None:
     else:
         patch = {"metadata": {"annotations": {RACK: step.rack}}}
         context.kube.patch(PODS, namespace, step.name, patch)
+    return False

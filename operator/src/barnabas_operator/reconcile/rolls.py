@@ -2,7 +2,8 @@
 
 Before a broker that serves is restarted, those that were restarted before must be in sync, and it
 must itself say that no partition is at risk; `spec.roll.guarantee` asks for more, or for less. A
-broken broker is not asked: it serves nothing.
+broken broker is not asked: it serves nothing. Of brokers that go together each is asked; they share
+no partition, so that all answers hold at once.
 """
 
 from __future__ import annotations
@@ -27,17 +28,30 @@ def hold_back(
     context: Context,
     guarantee: Guarantee = Guarantee.KEEP_HEALTHY,
 ) -> Plan:
-    """The plan without the restart of a broker that must not be restarted yet, and why."""
+    """The plan without the restarts of brokers that must not be restarted yet, and why.
+
+    One that was to go beside another is left for later; without the first, none of them goes.
+    """
     brokers = {pod.name: pod for pod in observed.pods.get("broker", ())}
     for step in plan.steps:
         pod = brokers.get(step.name) if isinstance(step, DeletePod) else None
         if pod is None or pod.broken or pod.unstarted:
             continue
-        if objection := _objection(pod, brokers.values(), observed, context, guarantee):
-            steps = tuple(each for each in plan.steps if each is not step)
-            text = f"{pod.name} waits to be replaced: {objection}"
-            finding = Finding(reason=Reason.ROLL_WAITS_FOR_REPLICAS, message=text)
-            return dataclasses.replace(plan, steps=steps, findings=(*plan.findings, finding))
+        objection = _objection(pod, brokers.values(), observed, context, guarantee)
+        if not objection:
+            continue
+        beside = isinstance(step, DeletePod) and bool(step.beside)
+        steps = tuple(
+            each
+            for each in plan.steps
+            if each is not step and (beside or not isinstance(each, DeletePod))
+        )
+        plan = dataclasses.replace(plan, steps=steps)
+        if beside:
+            continue
+        text = f"{pod.name} waits to be replaced: {objection}"
+        finding = Finding(reason=Reason.ROLL_WAITS_FOR_REPLICAS, message=text)
+        return dataclasses.replace(plan, findings=(*plan.findings, finding))
     return plan
 
 

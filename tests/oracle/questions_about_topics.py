@@ -68,10 +68,11 @@ def create(
     version: int = 7,
     only_validate: bool = False,
     trap: bool = False,
+    timeout_ms: int = 60_000,
 ) -> None:
     """Ask for topics."""
     request = CreateTopicsRequest(
-        topics=list(topics), timeout_ms=60_000, validate_only=only_validate
+        topics=list(topics), timeout_ms=timeout_ms, validate_only=only_validate
     )
     side.ask(label, request, version, trap=trap)
 
@@ -97,6 +98,37 @@ def create_topics(side: Side) -> None:
             create(side, f"{partitions} partitions, {replicas} replicas, version {version}",
                    creation(name, partitions, replicas), version=version)  # fmt: skip
     create(side, "a good and a bad one", creation("create-good"), creation("create bad"))
+
+
+def change_topics_without_waiting(side: Side) -> None:
+    """Who gives no time is told that it has run out, and what was asked for is done."""
+    for timeout_ms in (0, -1):
+        name, bad = f"hasty{timeout_ms}", creation("not a name")
+        create(side, f"validated in {timeout_ms}", creation(name), timeout_ms=timeout_ms,
+               only_validate=True)  # fmt: skip
+        for version in (4, 7):
+            new = creation(f"{name}-v{version}", 2)
+            create(side, f"created in {timeout_ms}, version {version}", new, bad,
+                   timeout_ms=timeout_ms, version=version)  # fmt: skip
+        create(side, f"created again after {timeout_ms}", creation(f"{name}-v7"))
+        topic = side.topic(name)
+        grown = [
+            CreatePartitionsTopic(name=each, count=3, assignments=None)
+            for each in (topic, "hasty-nowhere")
+        ]
+        for validate_only in (True, False):
+            growth = CreatePartitionsRequest(
+                topics=grown, timeout_ms=timeout_ms, validate_only=validate_only
+            )
+            side.ask(f"grown in {timeout_ms}, {validate_only=}", growth, 3)
+        side.ask(f"grown again after {timeout_ms}",
+                 CreatePartitionsRequest(topics=grown, timeout_ms=60_000), 3)  # fmt: skip
+        names = [side.topic(f"{name}-doomed"), "hasty-nowhere"]
+        side.ask(f"deleted in {timeout_ms}",
+                 DeleteTopicsRequest(topic_names=names, timeout_ms=timeout_ms), 5)  # fmt: skip
+        states = [DeleteTopicState(name=side.topic(f"{name}-doomed-too"))]
+        side.ask(f"deleted in {timeout_ms}, version 6",
+                 DeleteTopicsRequest(topics=states, timeout_ms=timeout_ms), 6)  # fmt: skip
 
 
 def create_assigned_topics(side: Side) -> None:
@@ -525,7 +557,8 @@ def versions(side: Side) -> None:
 
 
 QUESTIONS: Final = (
-    create_topics, create_assigned_topics, create_topics_with_settings, delete_topics,
+    create_topics, change_topics_without_waiting, create_assigned_topics,
+    create_topics_with_settings, delete_topics,
     create_partitions, metadata, describe_configs, describe_whole_broker, alter_configs_of_topics,
     alter_single_configs_of_topics, alter_configs_of_brokers, cluster, versions,
 )  # fmt: skip

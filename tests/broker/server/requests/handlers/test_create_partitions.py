@@ -42,6 +42,7 @@ def grow(
     if brokers is not None:
         assignments = [CreatePartitionsAssignment(broker_ids=each) for each in brokers]
     request = CreatePartitionsRequest(
+        timeout_ms=1000,
         topics=[
             CreatePartitionsTopic(name=name, count=count, assignments=assignments)
             for name, count in topics

@@ -1,4 +1,8 @@
-"""CreatePartitions: more partitions for topics; there are never fewer."""
+"""CreatePartitions: more partitions for topics; there are never fewer.
+
+Who gives no time to wait is answered REQUEST_TIMED_OUT though the partitions are created, as by
+Apache's `ZkAdminManager.createPartitions`.
+"""
 
 from asyncio import Future
 from collections import Counter
@@ -57,8 +61,11 @@ def handle(
         if isinstance(outcomes, KafkaError):
             elsewhere = [_refused(name, outcomes.code, outcomes.message) for name in sent]
             return CreatePartitionsResponse(results=elsewhere)
+        untimely = request.timeout_ms <= 0 and not request.validate_only
         for outcome in outcomes:
-            answers[outcome.name] = _refused(outcome.name, outcome.error, outcome.message)
+            late = untimely and outcome.granted
+            code = ErrorCode.REQUEST_TIMED_OUT if late else outcome.error
+            answers[outcome.name] = _refused(outcome.name, code, outcome.message)
         return CreatePartitionsResponse(results=[answers[name] for name in sent])
 
     return call.ask_controller(grow, answer)

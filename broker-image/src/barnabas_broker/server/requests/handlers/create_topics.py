@@ -1,4 +1,8 @@
-"""CreateTopics: new topics, with partitions placed by the broker or by the caller."""
+"""CreateTopics: new topics, with partitions placed by the broker or by the caller.
+
+Who gives no time to wait for a topic is answered REQUEST_TIMED_OUT though it is created, as by
+Apache's `ZkAdminManager.createTopics`.
+"""
 
 from asyncio import Future
 from collections import Counter
@@ -67,8 +71,9 @@ def handle(
         if isinstance(created, KafkaError):
             elsewhere = yield from each(sent, partial(_refused, created))
             return CreateTopicsResponse(topics=elsewhere)
+        in_time = request.timeout_ms > 0 or request.validate_only
         for one in created:
-            answers[one.outcome.name] = _answer(one, call)
+            answers[one.outcome.name] = _answer(one, call, in_time=in_time)
             yield
         return CreateTopicsResponse(topics=[answers[name] for name in sent])
 
@@ -118,11 +123,18 @@ def _new_topic(topic: CreatableTopic) -> NewTopic:
     )
 
 
-def _answer(created: CreatedTopic, call: RequestContext) -> CreatableTopicResult:
+def _answer(created: CreatedTopic, call: RequestContext, *, in_time: bool) -> CreatableTopicResult:
     outcome = created.outcome
     if not outcome.granted:
         return CreatableTopicResult(
             name=outcome.name, error_code=outcome.error, error_message=outcome.message
+        )
+    if not in_time:
+        return CreatableTopicResult(
+            name=outcome.name,
+            topic_id=created.id,
+            error_code=ErrorCode.REQUEST_TIMED_OUT,
+            error_message=None,
         )
     if not _may_describe_configs(outcome.name, call):
         return CreatableTopicResult(

@@ -2,6 +2,8 @@
 
 With delete.topic.enable=false a request is refused, as Apache's brokers refuse it. What the
 setting used to mean, that a topic is only marked, remains for marks in the coordination data.
+Who gives no time to wait is answered REQUEST_TIMED_OUT though the topic is deleted, as by Apache's
+`ZkAdminManager.deleteTopics`.
 """
 
 from asyncio import Future
@@ -70,8 +72,10 @@ def handle(
         by_name = {outcome.name: outcome for outcome in outcomes}
         for topic in answers:
             if topic.name is not None and topic.name in by_name:
-                topic.error_code = by_name[topic.name].error
-                topic.error_message = by_name[topic.name].message
+                outcome = by_name[topic.name]
+                topic.error_code, topic.error_message = outcome.error, outcome.message
+                if outcome.granted and request.timeout_ms <= 0:
+                    topic.error_code = ErrorCode.REQUEST_TIMED_OUT
             yield
         return DeleteTopicsResponse(responses=answers)
 

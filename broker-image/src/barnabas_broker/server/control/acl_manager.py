@@ -9,8 +9,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from random import SystemRandom
 from typing import Final, TypeVar
 
@@ -20,8 +18,8 @@ from barnabas_broker.security.acl_rules import Rules
 from barnabas_broker.security.acls import AclBinding, Entries, ResourcePattern
 from barnabas_broker.security.authorizer import AclAuthorizer
 from barnabas_broker.server.control.acl_store import AclStore
+from barnabas_broker.server.control.change_notifications import ChangeNotificationListener
 from barnabas_broker.server.process.startup import StartupError
-from barnabas_broker.server.process.supervised_tasks import background
 from barnabas_broker.zk.acl_znodes import CHANGE_ROOTS
 from barnabas_broker.zk.store import CoordinationError, CoordinationStore
 from barnabas_broker.zk.znodes import MalformedZnodeError
@@ -56,7 +54,7 @@ def rules_from(settings: BrokerSettings) -> Rules | None:
     return Rules(super_users=super_users, allow_without=allow_without)
 
 
-class AclManager:
+class AclManager(ChangeNotificationListener):
     """Keeps an authorizer's rules; `load` once, then `start`, in the end `stop`. On the loop."""
 
     def __init__(
@@ -64,12 +62,7 @@ class AclManager:
     ) -> None:
         self.authorizer: Final = AclAuthorizer(rules, monotonic_s=time.monotonic)
         self._acls = AclStore(store, self.authorizer, random=SystemRandom())
-        self._clock_ms = clock_ms
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="acls")
-        self._loop = asyncio.get_running_loop()
-        self._changed = asyncio.Event()
-        self._everything = False
-        self._task: asyncio.Task[None] | None = None
+        super().__init__("acls", self._acls, CHANGE_ROOTS.values(), clock_ms=clock_ms)
 
     async def load(self) -> None:
         """Read all ACLs. Raises CoordinationError, MalformedZnodeError, in one line."""
@@ -79,25 +72,6 @@ class AclManager:
             raise CoordinationError(f"the ACLs cannot be read: {error}") from error
         count = sum(map(len, self.authorizer.rules.entries.values()))
         logger.info("Loaded %d ACLs of %d patterns", count, len(self.authorizer.rules.entries))
-
-    def start(self) -> None:
-        """Follow changes from now on; what was changed since the load is read as well."""
-        self._task = background().keep("acls", self._follow)
-
-    async def stop(self) -> None:
-        """End what follows changes, and the thread; blocks for what it is at."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-        await asyncio.to_thread(self._thread.shutdown, wait=True, cancel_futures=True)
-
-    def on_znode_change(self, path: str | None) -> None:
-        """Another broker wrote to a znode, None for any; called from any thread."""
-        if path is None or path in CHANGE_ROOTS.values():
-            try:
-                self._loop.call_soon_threadsafe(self._note, path is None)
-            except RuntimeError:
-                logger.debug("the broker is stopping; changes of ACLs are not read")
 
     def create(self, bindings: Sequence[AclBinding]) -> "asyncio.Future[list[KafkaError | None]]":
         """Add rules; for each what went wrong. Those that are done are in effect then."""
@@ -169,21 +143,3 @@ class AclManager:
             self.on_znode_change(None)
             return refusal(error, "Updating ACLs", pattern)
         return None
-
-    # --- on the loop
-
-    def _run(self, work: Callable[[], Result]) -> "asyncio.Future[Result]":
-        return self._loop.run_in_executor(self._thread, work)
-
-    def _note(self, everything: bool) -> None:
-        self._everything |= everything
-        self._changed.set()
-
-    async def _follow(self) -> None:
-        self._note(True)  # What failed before may have been anything.
-        while True:
-            await self._changed.wait()
-            self._changed.clear()
-            everything, self._everything = self._everything, False
-            now_ms = self._clock_ms()
-            await self._run(partial(self._acls.catch_up, now_ms=now_ms, everything=everything))

@@ -7,7 +7,6 @@ again when another broker announces a change. The controller removes those that 
 import asyncio
 import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final, TypeVar
 
@@ -20,6 +19,7 @@ from barnabas_broker.security.delegation_tokens import (
     TokenRules,
 )
 from barnabas_broker.security.principals import Principal
+from barnabas_broker.server.control.change_notifications import ChangeNotificationListener
 from barnabas_broker.server.control.delegation_token_store import Decide, DelegationTokenStore
 from barnabas_broker.server.process.supervised_tasks import background
 from barnabas_broker.zk.store import CoordinationError, CoordinationStore
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 
-class DelegationTokenManager:
+class DelegationTokenManager(ChangeNotificationListener):
     """Keeps a cluster's tokens; `load` once, then `start`, in the end `stop`. On the loop."""
 
     def __init__(
@@ -53,12 +53,8 @@ class DelegationTokenManager:
         )
         self._check_s = settings[keys.DELEGATION_TOKEN_EXPIRY_CHECK_INTERVAL_MS] / 1000
         self._tokens = DelegationTokenStore(store, self.cache)
-        self._clock_ms = clock_ms
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="delegation-tokens")
-        self._loop = asyncio.get_running_loop()
-        self._changed = asyncio.Event()
-        self._everything = False
-        self._tasks: list[asyncio.Task[None]] = []
+        super().__init__("delegation tokens", self._tokens, (CHANGES,), clock_ms=clock_ms)
+        self._expiry: asyncio.Task[None] | None = None
 
     async def load(self) -> None:
         """Read all tokens. Raises CoordinationError, in one line."""
@@ -68,29 +64,19 @@ class DelegationTokenManager:
             raise CoordinationError(f"the delegation tokens cannot be read: {error}") from error
         logger.info("Loaded %d delegation tokens", len(self.cache.tokens))
 
-    def start(self, *, is_controller: Callable[[], "asyncio.Future[bool]"], shared: bool) -> None:
-        """Remove expired tokens while this broker is the controller, and follow others' changes."""
+    def start_expiry(self, is_controller: Callable[[], "asyncio.Future[bool]"]) -> None:
+        """Remove expired tokens while this broker is the controller."""
         removal = partial(self._expire_as_controller, is_controller)
-        self._tasks.append(
-            background().every("expiry of delegation tokens", lambda: self._check_s, removal)
+        self._expiry = background().every(
+            "expiry of delegation tokens", lambda: self._check_s, removal
         )
-        if shared:
-            self._tasks.append(background().keep("delegation tokens", self._follow))
 
     async def stop(self) -> None:
         """End what follows changes, and the thread; blocks for what it is at."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.to_thread(self._thread.shutdown, wait=True, cancel_futures=True)
-
-    def on_znode_change(self, path: str | None) -> None:
-        """Another broker wrote to a znode, None for any; called from any thread."""
-        if path is None or path == CHANGES:
-            try:
-                self._loop.call_soon_threadsafe(self._note, path is None)
-            except RuntimeError:
-                logger.debug("the broker is stopping; changes of delegation tokens are not read")
+        if self._expiry is not None:
+            self._expiry.cancel()
+            await asyncio.gather(self._expiry, return_exceptions=True)
+        await super().stop()
 
     def create(
         self,
@@ -203,24 +189,8 @@ class DelegationTokenManager:
 
     # --- on the loop
 
-    def _run(self, work: Callable[[], Result]) -> "asyncio.Future[Result]":
-        return self._loop.run_in_executor(self._thread, work)
-
-    def _note(self, everything: bool) -> None:
-        self._everything |= everything
-        self._changed.set()
-
     async def _expire_as_controller(
         self, is_controller: Callable[[], "asyncio.Future[bool]"]
     ) -> None:
         if await is_controller():
             await self.remove_expired()
-
-    async def _follow(self) -> None:
-        self._note(True)  # What failed before may have been anything.
-        while True:
-            await self._changed.wait()
-            self._changed.clear()
-            everything, self._everything = self._everything, False
-            now_ms = self._clock_ms()
-            await self._run(partial(self._tokens.catch_up, now_ms=now_ms, everything=everything))

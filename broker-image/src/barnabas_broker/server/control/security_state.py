@@ -57,7 +57,9 @@ class SecurityState:
         if self.acls is not None and shared:
             self.acls.start()
         if self.tokens is not None:
-            self.tokens.start(is_controller=is_controller, shared=shared)
+            self.tokens.start_expiry(is_controller)
+            if shared:
+                self.tokens.start()
 
     async def stop(self) -> None:
         """End what `load` and `start` began."""

@@ -122,13 +122,12 @@ def dump_log(
         for batch in batches.walk(file, 0, max_bytes):
             data = file.read(batch.position, batch.size)
             yield BatchRow(batch, _is_valid(batch, data))
-            if deep:
-                for row in _records(batch, data):
-                    if isinstance(row, RecordRow):
-                        if previous is not None and row.offset != previous + 1:
-                            yield Problem(f"offset {previous} is followed by {row.offset}")
-                        previous = row.offset
-                    yield row
+            for row in _records(batch, data) if deep else ():
+                if isinstance(row, RecordRow):
+                    if previous not in (None, row.offset - 1):
+                        yield Problem(f"offset {previous} is followed by {row.offset}")
+                    previous = row.offset
+                yield row
             position = batch.next_position
     except CorruptSegmentError as error:
         yield Problem(error.reason, error.position)

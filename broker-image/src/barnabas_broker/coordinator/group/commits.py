@@ -12,7 +12,8 @@ Retention (KIP-211; Kafka's `offsetExpirationCondition`):
 An offset that was committed with a retention of its own expires then, under the same conditions.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, TypeVar
 
 from barnabas_broker.coordinator.group.consumer.group import ConsumerGroup
 from barnabas_broker.coordinator.group.group import CONSUMERS, Group
@@ -34,10 +35,17 @@ from barnabas_kafka.protocol.messages.offset_delete import (
 )
 from barnabas_kafka.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+
+T = TypeVar("T")
+
+_Made = tuple[Callable[..., T], Callable[..., Any]]
+_COMMIT: Final = (OffsetCommitResponseTopic, OffsetCommitResponsePartition)
+_TXN: Final = (TxnOffsetCommitResponseTopic, TxnOffsetCommitResponsePartition)
 
 DEFAULT_RETENTION = -1
 EPOCHS_SINCE = 9
@@ -99,26 +107,24 @@ def commits(
     group_id: str, request: OffsetCommitRequest, *, metadata_bytes_max: int, now_ms: int
 ) -> tuple[list[OffsetRecord], OffsetCommitResponse]:
     """The records of a commit that its group takes, and the answer for when they are written."""
-    records: list[OffsetRecord] = []
-    response = OffsetCommitResponse()
     expires = NO_TIMESTAMP
     if request.retention_time_ms != DEFAULT_RETENTION:
         expires = now_ms + request.retention_time_ms
-    for topic in request.topics:
-        answered = OffsetCommitResponseTopic(name=topic.name)
-        response.topics.append(answered)
-        for each in topic.partitions:
-            code = ErrorCode.NONE
-            if len((each.committed_metadata or "").encode()) > metadata_bytes_max:
-                code = ErrorCode.OFFSET_METADATA_TOO_LARGE
-            else:
-                partition = TopicPartition(topic.name, each.partition_index)
-                committed = _committed(each, expires=expires, now_ms=now_ms)
-                records.append(OffsetRecord(group_id, partition, committed))
-            answered.partitions.append(
-                OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
-            )
-    return records, response
+
+    def committed(partition: OffsetCommitRequestPartition) -> CommittedOffset:
+        sent = partition.commit_timestamp
+        return CommittedOffset(
+            offset=partition.committed_offset,
+            leader_epoch=partition.committed_leader_epoch,
+            metadata=partition.committed_metadata or "",
+            commit_timestamp=now_ms if sent == NO_TIMESTAMP else sent,
+            expire_timestamp=expires,
+        )
+
+    records, topics = _committed(
+        group_id, request.topics, committed, _COMMIT, metadata_bytes_max=metadata_bytes_max
+    )
+    return records, OffsetCommitResponse(topics=topics)
 
 
 def transactional_commit_fault(group: Group, request: TxnOffsetCommitRequest) -> ErrorCode | None:
@@ -145,82 +151,71 @@ def transactional_commits(
     request: TxnOffsetCommitRequest, *, metadata_bytes_max: int, now_ms: int
 ) -> tuple[list[OffsetRecord], TxnOffsetCommitResponse]:
     """The records of such a commit, and the answer for when they are written."""
+
+    def committed(partition: TxnOffsetCommitRequestPartition) -> CommittedOffset:
+        return CommittedOffset(
+            offset=partition.committed_offset,
+            leader_epoch=partition.committed_leader_epoch,
+            metadata=partition.committed_metadata or "",
+            commit_timestamp=now_ms,
+        )
+
+    records, topics = _committed(
+        request.group_id, request.topics, committed, _TXN, metadata_bytes_max=metadata_bytes_max
+    )
+    return records, TxnOffsetCommitResponse(topics=topics)
+
+
+def _committed(
+    group_id: str,
+    topics: Iterable[Any],
+    committed: Callable[[Any], CommittedOffset],
+    made: _Made[T],
+    *,
+    metadata_bytes_max: int,
+) -> tuple[list[OffsetRecord], list[T]]:
+    """The records of partitions whose metadata is short enough, and the topics of the response."""
     records: list[OffsetRecord] = []
-    response = TxnOffsetCommitResponse()
-    for topic in request.topics:
-        answered = TxnOffsetCommitResponseTopic(name=topic.name)
-        response.topics.append(answered)
+    make, make_partition = made
+    answered: list[T] = []
+    for topic in topics:
+        partitions = []
         for each in topic.partitions:
             code = ErrorCode.NONE
-            metadata = each.committed_metadata or ""
-            if len(metadata.encode()) > metadata_bytes_max:
+            if len((each.committed_metadata or "").encode()) > metadata_bytes_max:
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
-                committed = CommittedOffset(
-                    offset=each.committed_offset,
-                    leader_epoch=each.committed_leader_epoch,
-                    metadata=metadata,
-                    commit_timestamp=now_ms,
-                )
                 partition = TopicPartition(topic.name, each.partition_index)
-                records.append(OffsetRecord(request.group_id, partition, committed))
-            answered.partitions.append(
-                TxnOffsetCommitResponsePartition(
-                    partition_index=each.partition_index, error_code=code
-                )
-            )
-    return records, response
+                records.append(OffsetRecord(group_id, partition, committed(each)))
+            partitions.append(make_partition(partition_index=each.partition_index, error_code=code))
+        answered.append(make(name=topic.name, partitions=partitions))
+    return records, answered
+
+
+def refused_commit(request: OffsetCommitRequest, code: ErrorCode) -> OffsetCommitResponse:
+    """The same error for every partition."""
+    return OffsetCommitResponse(topics=_refused(request.topics, code, _COMMIT))
 
 
 def refused_transactional_commit(
     request: TxnOffsetCommitRequest, code: ErrorCode
 ) -> TxnOffsetCommitResponse:
     """The same error for every partition."""
-    return TxnOffsetCommitResponse(
-        topics=[
-            TxnOffsetCommitResponseTopic(
-                name=topic.name,
-                partitions=[
-                    TxnOffsetCommitResponsePartition(
-                        partition_index=each.partition_index, error_code=code
-                    )
-                    for each in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+    return TxnOffsetCommitResponse(topics=_refused(request.topics, code, _TXN))
 
 
-def _committed(
-    partition: OffsetCommitRequestPartition, *, expires: int, now_ms: int
-) -> CommittedOffset:
-    asked = partition.commit_timestamp
-    return CommittedOffset(
-        offset=partition.committed_offset,
-        leader_epoch=partition.committed_leader_epoch,
-        metadata=partition.committed_metadata or "",
-        commit_timestamp=now_ms if asked == NO_TIMESTAMP else asked,
-        expire_timestamp=expires,
-    )
-
-
-def refused_commit(request: OffsetCommitRequest, code: ErrorCode) -> OffsetCommitResponse:
-    """The same error for every partition."""
-    return OffsetCommitResponse(
-        topics=[
-            OffsetCommitResponseTopic(
-                name=topic.name,
-                partitions=[
-                    OffsetCommitResponsePartition(
-                        partition_index=each.partition_index, error_code=code
-                    )
-                    for each in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+def _refused(topics: Iterable[Any], code: ErrorCode, made: _Made[T]) -> list[T]:
+    make, make_partition = made
+    return [
+        make(
+            name=topic.name,
+            partitions=[
+                make_partition(partition_index=each.partition_index, error_code=code)
+                for each in topic.partitions
+            ],
+        )
+        for topic in topics
+    ]
 
 
 def commit_write_error(code: ErrorCode) -> ErrorCode:

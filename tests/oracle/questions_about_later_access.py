@@ -56,7 +56,12 @@ from tests.oracle.questions_about_access import (
 from tests.oracle.sides import Side
 
 #: Groups with a member, and the topics that it reads; their members are the admin's.
-GROUPS = {"t-both": [MINE, OTHERS], "t-mine": [MINE], "u-others": [OTHERS]}
+GROUPS = {
+    "t-both": [MINE, OTHERS],
+    "t-mine": [MINE],
+    "t-unassigned": [MINE, "z"],
+    "u-others": [OTHERS],
+}
 MEMBER, SOMEBODY = "AAAAAAAAAAAAAAAAAAAAAA", "BBBBBBBBBBBBBBBBBBBBBB"
 UNNAMED = "t no name"
 LONG_MS = 3_600_000

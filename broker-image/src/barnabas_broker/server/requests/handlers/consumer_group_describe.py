@@ -1,7 +1,10 @@
 """ConsumerGroupDescribe: groups of the consumer protocol, with current and target assignments.
 
-Topics that the caller may not describe make the whole group unseen, as in Kafka.
+A group with an assigned topic that the caller may not describe is not shown, as in Kafka. The
+topics of its subscriptions are not checked: they are names that clients sent.
 """
+
+from collections.abc import Iterable
 
 from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.coordinator.group.consumer import target
@@ -65,7 +68,8 @@ def _described(group_id: str, call: RequestContext) -> DescribedGroup:
     if group is None:
         message = f"Group {group_id} is not a consumer group."
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, message)
-    for name in group.subscribed():
+    members = [_member(each, group, call) for each in group.members.values()]
+    for name in _assigned_topics(members):
         if not call.allowed(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
             message = (
                 "The group has described topic(s) that the client is not authorized to describe."
@@ -78,7 +82,17 @@ def _described(group_id: str, call: RequestContext) -> DescribedGroup:
         group_epoch=group.epoch,
         assignment_epoch=group.target_epoch,
         assignor_name=target.elected_assignor(group.members.values(), assignors),
-        members=[_member(each, group, call) for each in group.members.values()],
+        members=members,
+    )
+
+
+def _assigned_topics(members: Iterable[Member]) -> frozenset[str]:
+    """The names of the topics in the current and target assignments."""
+    return frozenset(
+        topic.topic_name
+        for member in members
+        for assignment in (member.assignment, member.target_assignment)
+        for topic in assignment.topic_partitions
     )
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import socketserver
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from barnabas_operator.answers import get_json
-from tests.waiting import ANSWER, seconds
+from tests.waiting import ANSWER, RUN, seconds
 
 
 @contextlib.contextmanager
@@ -56,6 +58,31 @@ def test_an_answer_without_end_has_a_deadline(said: list[bytes], again: bool) ->
     """The pass of a cluster waits for it, and other clusters for the operator."""
     with pod(*said, again=again) as url:
         assert get_json(url, 0.2) is None
+
+
+def test_a_name_server_that_does_not_answer_costs_no_more_than_the_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Admin ports with TLS, and pipelines, are reached by name."""
+    answered = threading.Event()
+
+    def hang(*_: Any, **_named: Any) -> Any:
+        answered.wait(seconds(RUN))
+        answered.set()
+        raise OSError("no answer")
+
+    monkeypatch.setattr(socket, "getaddrinfo", hang)
+    try:
+        assert get_json("http://absent.example/status", 0.2) is None
+        assert not answered.is_set()
+    finally:
+        answered.set()
+
+
+@pytest.mark.parametrize("host", ["a" * 64, "a..b"])
+def test_an_invalid_host_gives_no_answer(host: str) -> None:
+    """No name server is asked for it."""
+    assert get_json(f"http://{host}/status", seconds(ANSWER)) is None
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """What a pod answers over HTTP, as JSON.
 
 Pods may run images that are not of this project. So an answer has a deadline as a whole, from the
-handshake to its last byte, it has a largest size, and it leads to no other address.
+lookup of the host to the last byte, it has a largest size, and it leads to no other address.
 """
 
 from __future__ import annotations
@@ -11,11 +11,17 @@ import io
 import json
 import socket
 import ssl
+import threading
 import time
+from concurrent.futures import Future
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
 LARGEST: Final = 1 << 20
+LOOKUPS_MAX: Final = 64
+"""Concurrent lookups: those that hang outlast the answers they were for."""
+
+_lookups: Final = threading.BoundedSemaphore(LOOKUPS_MAX)
 
 
 def get_json(
@@ -50,8 +56,48 @@ def get_json(
 def _connect(parts: SplitResult, tls: ssl.SSLContext | None, until: float) -> socket.socket:
     host, secured = parts.hostname or "", parts.scheme == "https"
     port = parts.port or (http.client.HTTPS_PORT if secured else http.client.HTTP_PORT)
-    plain = socket.create_connection((host, port), timeout=left(until))
+    plain = connect(host, port, until)
     return handshake(plain, tls, host, until) if secured else plain
+
+
+def connect(host: str, port: int, until: float) -> socket.socket:
+    """A connection to the first address that accepts it; raises OSError, also after `until`."""
+    failed = OSError(f"{host} has no address")
+    for family, kind, protocol, _, address in _addresses(host, port, until):
+        connection = socket.socket(family, kind, protocol)
+        try:
+            connection.settimeout(left(until))
+            connection.connect(address)
+        except OSError as error:
+            connection.close()
+            failed = error
+        else:
+            return connection
+    raise failed
+
+
+def _addresses(host: str, port: int, until: float) -> list[Any]:
+    """What getaddrinfo finds, which waits for name servers and cannot be cancelled."""
+    found: Future[list[Any]] = Future()
+
+    def look_up() -> None:
+        try:
+            found.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except (OSError, ValueError) as error:  # The latter for an invalid host.
+            found.set_exception(OSError(f"{host}: {error}"))
+        finally:
+            _lookups.release()
+
+    if not _lookups.acquire(blocking=False):
+        raise OSError(f"{LOOKUPS_MAX} host lookups are already in progress")
+    # A daemon thread: a lookup that hangs does not delay the exit of the operator.
+    thread = threading.Thread(target=look_up, name=f"resolve {host}", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError as error:
+        _lookups.release()
+        raise OSError(f"cannot start a thread to resolve {host}: {error}") from error
+    return found.result(left(until))
 
 
 def handshake(

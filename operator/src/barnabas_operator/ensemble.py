@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from barnabas_operator.answers import handshake, left
+from barnabas_operator.answers import connect, handshake, left
 from barnabas_operator.names import ZOOKEEPER_PORT
 
 TIMEOUT_S: Final = 2.0
@@ -47,7 +47,7 @@ def mode(address: str, access: MemberAccess = PLAIN) -> str:
 
 
 def _connect(address: str, access: MemberAccess, until: float) -> socket.socket:
-    connection = socket.create_connection((address, access.port), timeout=TIMEOUT_S)
+    connection = connect(address, access.port, until)
     return (
         connection if access.tls is None else handshake(connection, access.tls, access.host, until)
     )

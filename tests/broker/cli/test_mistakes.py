@@ -33,6 +33,8 @@ MISTAKES = [
     (2, "barnabas topics list -b ,", "'' is not a host:port"),
     (1, "barnabas topics list -b 127.0.0.1:1", "cannot reach a broker at 127.0.0.1:1: Connection"),
     (1, "barnabas topics list -b no.such.host.invalid:9092", "cannot reach a broker at no.such"),
+    (1, "barnabas topics list -b a..b:9092", "at a..b:9092: a..b is not a valid host name"),
+    (1, "barnabas broker ready --bootstrap-server a..b:9092", "not ready: a..b:9092: "),
     (2, "barnabas topics list -X security.protocol", "-X takes NAME=VALUE"),
     (2, "barnabas topics list -X no.such.property=1", "the client configuration is refused: "),
     (2, "barnabas topics list --command-config /no/such/file", "'/no/such/file' does not exist"),

@@ -74,6 +74,13 @@ def test_members(ensemble: str) -> None:
     assert outcome.stderr == "Error: 1 of 2 members do not serve\n"
 
 
+def test_a_member_with_an_invalid_host_is_a_row(ensemble: str) -> None:
+    """A mistake in one address of several does not hide the others."""
+    outcome = run_command("zk", "status", "--output", "json", "-z", f"a..b:1,{ensemble}", fails=1)
+    wrong, serving = json.loads(outcome.stdout)
+    assert (wrong["trouble"], serving["mode"]) == ("a..b is not a valid host name", "standalone")
+
+
 def test_an_unreachable_ensemble_is_reported() -> None:
     """It says where it looked, and for how long."""
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -7,7 +7,6 @@ within a bounded time, one line instead of a log, and Java's client properties u
 from __future__ import annotations
 
 import functools
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -216,12 +215,15 @@ class Connection:
 
         librdkafka goes on trying for as long as it is let; a mistyped port should fail at once.
         """
+        # Late: asyncio, which librdkafka's module loads by now, too.
+        from barnabas_broker.server.peers.host_resolver import HostResolver
+
+        resolver = HostResolver()
+        timeout_s = min(CONNECT_TIMEOUT_S, self.timeout_s)
         refused = []
         for address, (host, port) in self._addresses().items():
             try:
-                socket.create_connection(
-                    (host, port), min(CONNECT_TIMEOUT_S, self.timeout_s)
-                ).close()
+                resolver.connect_blocking(host, port, timeout_s).close()
             except OSError as error:
                 refused.append(f"{address}: {error.strerror or error}")
             else:

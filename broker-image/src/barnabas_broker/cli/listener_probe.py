@@ -3,8 +3,8 @@
 Commands ask it once their own attempt has failed: a listener closes connections of another security
 protocol, which to the client looks like a broker that is away. One request is enough. SaslHandshake
 with a mechanism that does not exist is refused on every listener of Kafka: with the mechanisms of
-the listener, or with ILLEGAL_SASL_STATE where it has no SASL. The answer has one deadline, however
-slowly its bytes come.
+the listener, or with ILLEGAL_SASL_STATE where it has no SASL. All of it has one deadline, from the
+lookup of the host on, however slowly bytes come.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from barnabas_broker.server.peers.host_resolver import HostResolver
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol import codec
 from barnabas_kafka.protocol.codec import DecodeError
@@ -56,12 +57,13 @@ class Listener:
 def listener_at(host: str, port: int, timeout_s: float) -> Listener | None:
     """What listens there; None where nothing of Kafka is recognised in time."""
     until = time.monotonic() + timeout_s
+    resolver = HostResolver()
     try:
-        with socket.create_connection((host, port), timeout_s) as plain:
+        with resolver.connect_blocking(host, port, timeout_s) as plain:
             mechanisms = _mechanisms(plain, until)
         if mechanisms is not None:
             return Listener(tls=False, mechanisms=mechanisms)
-        with socket.create_connection((host, port), _left_s(until)) as plain:
+        with resolver.connect_blocking(host, port, _left_s(until)) as plain:
             return _over_tls(plain, host, until)
     except OSError:
         return None

@@ -43,7 +43,7 @@ def ask(address: str, timeout_s: float) -> int:
             frame = _receive(connection, size)
         _, body = decode_response_header(frame, 0)
         response, _ = codec.decode_from(ApiVersionsResponse, frame, VERSION, body)
-    except (OSError, EOFError) as error:
+    except (OSError, UnicodeError, EOFError) as error:  # The second for an invalid host.
         raise CommandError(f"not ready: {address}: {error}") from None
     except codec.DecodeError:
         raise CommandError(f"not ready: what answers at {address} is not a Kafka broker") from None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -223,9 +222,12 @@ def _member(host: str, port: int, tls: SSLContext | None, timeout_s: float) -> d
 
 
 def _srvr(host: str, port: int, tls: SSLContext | None, timeout_s: float) -> str:
+    # Late: asyncio.
+    from barnabas_broker.server.peers.host_resolver import HostResolver
+
     said = bytearray()
     with contextlib.ExitStack() as ends:
-        asked = ends.enter_context(socket.create_connection((host, port), timeout_s))
+        asked = ends.enter_context(HostResolver().connect_blocking(host, port, timeout_s))
         if tls is not None:
             asked = ends.enter_context(tls.wrap_socket(asked, server_hostname=host))
         asked.sendall(b"srvr")

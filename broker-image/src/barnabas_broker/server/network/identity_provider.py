@@ -126,13 +126,7 @@ class _Deadline:
 
     def connect(self, host: str, port: int) -> socket.socket:
         """A connection within the time that is left. Raises OSError."""
-        error: OSError | None = None
-        for address in _RESOLVER.resolve_blocking(host, self._left_s):
-            try:
-                return self.holds(socket.create_connection((address, port), self._left_s))
-            except OSError as failed:
-                error = failed
-        raise error or OSError(f"{host} has no address")
+        return self.holds(_RESOLVER.connect_blocking(host, port, self._left_s))
 
     def holds(self, connection: socket.socket) -> socket.socket:
         """This is the one that ends when time is over. Raises TimeoutError where it is already."""

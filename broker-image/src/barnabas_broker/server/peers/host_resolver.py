@@ -10,6 +10,7 @@ concurrent callers share its result.
 import asyncio
 import socket
 import threading
+import time
 from concurrent.futures import Future
 from ipaddress import ip_address
 from typing import Final
@@ -45,7 +46,31 @@ class HostResolver:
             return (str(ip_address(host)),)
         except ValueError:
             pass
-        return self._lookup(host).result(timeout_s)
+        try:
+            return self._lookup(host).result(timeout_s)
+        except TimeoutError:
+            raise TimeoutError(f"resolving {host} took longer than {timeout_s:.3g} s") from None
+
+    def connect_blocking(self, host: str, port: int, timeout_s: float) -> socket.socket:
+        """A connection in that time, lookup included. Raises OSError, for an invalid host too.
+
+        Each address has its share of the time, so that one that drops packets leaves the next some.
+        """
+        until_s = time.monotonic() + timeout_s
+        try:
+            addresses = self.resolve_blocking(host, timeout_s)
+        except ValueError as error:  # Most are UnicodeErrors.
+            raise OSError(f"{host} is not a valid host name") from error
+        failed = OSError(f"{host} has no address")
+        for untried, address in zip(range(len(addresses), 0, -1), addresses, strict=True):
+            left_s = until_s - time.monotonic()
+            if left_s <= 0:
+                raise TimeoutError(f"connecting to {host} took longer than {timeout_s:.3g} s")
+            try:
+                return socket.create_connection((address, port), left_s / untried)
+            except OSError as error:
+                failed = error
+        raise failed
 
     def _lookup(self, host: str) -> "Future[tuple[str, ...]]":
         with self._lock:

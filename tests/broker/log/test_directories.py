@@ -666,7 +666,8 @@ def test_a_new_partition_is_refused_while_the_checkpoints_speak_of_a_deleted_one
         for _ in range(2):
             with pytest.raises(KafkaError, match="checkpoints"):
                 logs.create(TP, LogConfig(), None, NOW)
-            logs.probe(Reserve(keep=0, resume=0))
+            for _path, probe in logs.probes(Reserve(keep=0, resume=0)):
+                probe()
         assert TP not in logs.logs
         logs.close(clean=False)
 

@@ -198,19 +198,11 @@ class LogDirectories:
         for directory in self._directories:
             directory.health.on_change = on_change
 
-    def probe(self, reserve: Reserve) -> None:
-        """Hold the free room of every volume against the reserve. Blocks; for a thread."""
-        for directory in self._directories:
-            if not directory.health.readable:
-                continue
-            try:
-                free_bytes = shutil.disk_usage(directory.path).free
-            except OSError as error:
-                directory.health.failed(error)
-                continue
-            finding = reserve.judge(free_bytes)
-            if finding is not None:
-                directory.health.found(finding, f"{free_bytes} bytes are free")
+    def probes(self, reserve: Reserve) -> list[tuple[Path, Work]]:
+        """What holds the free room of each volume against the reserve. Each blocks, or hangs."""
+        return [
+            (it.path, partial(it.probe, reserve)) for it in self._directories if it.health.readable
+        ]
 
     @property
     def all_writable(self) -> bool:
@@ -310,6 +302,8 @@ class LogDirectories:
         if preferred is not None and preferred.health.writable:
             return preferred
         able = [it for it in self._directories if it.health.writable]
+        if len(able) == 1:
+            return able[0]
         if not able:
             states = {str(it.path): it.health.state.value for it in self._directories}
             message = f"no log directory takes {tp}: {states}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from barnabas_broker.log.files import (
     replace_file,
     sync_directory,
 )
-from barnabas_broker.log.health import DirectoryHealth, StorageError, lacks_means
+from barnabas_broker.log.health import DirectoryHealth, Reserve, StorageError, lacks_means
 from barnabas_broker.log.loader import Checkpointed
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.log.recovery_progress import (
@@ -376,6 +377,17 @@ class DirectoryState:
                 self.health.failed(error)
             else:
                 self._marks = content
+
+    def probe(self, reserve: Reserve) -> None:
+        """Hold the free room of its volume against the reserve. Blocks; safe in any thread."""
+        try:
+            free_bytes = shutil.disk_usage(self.path).free
+        except OSError as error:
+            self.health.failed(error)
+            return
+        finding = reserve.judge(free_bytes)
+        if finding is not None:
+            self.health.found(finding, f"{free_bytes} bytes are free")
 
     def refuse_without_means(self, error: OSError) -> None:
         """As the function, once the directory is ours."""

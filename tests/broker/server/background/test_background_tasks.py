@@ -1,9 +1,11 @@
 """Background work, seen in what it leaves on disk."""
 
 import asyncio
+import shutil
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -213,6 +215,29 @@ def test_room_is_looked_for_before_the_first_records_come(
     }
     with running_node(tmp_path, without_room) as node, Wire(port_of(node)) as wire:
         assert wire.produce("t", OLD).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_room_is_looked_for_beside_a_volume_that_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A directory takes no more records than its own volume has room for, whatever others do."""
+    hangs, full = tmp_path / "hangs", tmp_path / "full"
+    asked, answer = threading.Event(), threading.Event()
+
+    def usage(path: Path) -> SimpleNamespace:
+        if path == hangs:
+            asked.set()
+            answer.wait()
+        return SimpleNamespace(free=0 if path == full else 1 << 40)
+
+    given = {"log.dirs": f"{hangs},{full}", "barnabas.log.dirs.min.free.bytes": "1"}
+    with running_node(tmp_path, given) as node:
+        monkeypatch.setattr(shutil, "disk_usage", usage)
+        try:
+            wait_until(asked)
+            wait_for("a full directory", lambda: not node.broker.logs.all_writable)
+        finally:
+            answer.set()
 
 
 def test_retention_that_fails_for_one_log_is_done_for_the_others(

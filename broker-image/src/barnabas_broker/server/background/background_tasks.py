@@ -10,8 +10,10 @@ interval and never overlaps itself.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import Future as ThreadFuture
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from barnabas_broker.cluster.failures import chain_isolated, each_isolated, refusal
@@ -26,6 +28,7 @@ from barnabas_broker.log.removals import Work
 from barnabas_broker.log.segment import Segment
 from barnabas_broker.server.background import heap
 from barnabas_broker.server.process.cooperative_scheduler import CooperativeScheduler, Unfinished
+from barnabas_broker.server.process.directory_threads import DirectoryThreads
 from barnabas_broker.server.process.supervised_tasks import background
 from barnabas_broker.server.transport.limits import producer_ids_max
 from barnabas_kafka.errors import KafkaError
@@ -48,6 +51,9 @@ RECOVERY_POINTS_MS: Final = 5_000
 """How often recovery points are written that a flush has moved. Kafka's brokers write them every
 `log.flush.offset.checkpoint.interval.ms` only: one that is killed within its first minute scans all
 that it has written."""
+
+PROBE_TIMEOUT_S: Final = 1.0
+"""How long volumes are waited for that are asked for their free room."""
 
 GIVE_BACK_MS: Final = 10_000
 """How often unused memory returns to the system. Taking it back costs the same: about a
@@ -76,6 +82,8 @@ class BackgroundTasks:
         self._flushing: set[PartitionLog] = set()
         #: whether a flush has moved a recovery point that no checkpoint has yet
         self._recovery_points_moved = False
+        self._probes = DirectoryThreads("room", 1)
+        self._probing: dict[Path, ThreadFuture[object]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._scheduler = CooperativeScheduler()
 
@@ -116,6 +124,7 @@ class BackgroundTasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.to_thread(self._threads.shutdown, wait=True)
+        await asyncio.to_thread(self._probes.close)
 
     def flush_soon(self, partition_log: PartitionLog) -> None:
         """Flush one log in the background: its `flush.messages` is reached."""
@@ -149,7 +158,15 @@ class BackgroundTasks:
             keep=settings[keys.BARNABAS_LOG_DIRS_MIN_FREE_BYTES],
             resume=settings[keys.BARNABAS_LOG_DIRS_RESUME_BYTES],
         )
-        await self._in_thread(partial(self._logs.probe, reserve))
+        for path, probe in self._logs.probes(reserve):
+            before = self._probing.get(path)
+            if before is None or before.done():
+                self._probing[path] = self._probes.submit(path, probe)
+        # A volume that hangs is looked at again when it has answered, the others go on.
+        probing = [asyncio.wrap_future(each) for each in self._probing.values()]
+        if probing:
+            done, _ = await asyncio.wait(probing, timeout=PROBE_TIMEOUT_S)
+            each_isolated(done, lambda each: each.result(), "Search for room", name=lambda _: "")
 
     async def _bound_producers(self) -> None:
         """Each partition bounds its own as they write; here it is all of them together."""

@@ -413,7 +413,7 @@ class AdminBrokers:
             failed = {wanted[acl]: _raised(error) for acl, error in errors.items()}
         # What replaces a rule is there before the rule goes.
         unwanted = {
-            _only(name, acl): name
+            _binding(name, acl).filter(): name
             for name, each in users.items()
             if name not in failed
             for acl in each.delete
@@ -463,19 +463,6 @@ def _entity(user: str) -> QuotaEntity:
 
 def _binding(user: str, acl: Acl) -> KafkaAcl:
     return KafkaAcl(
-        resource_type=AclResourceType[acl.resource.name],
-        resource_name=acl.name,
-        pattern_type=PatternType[acl.pattern.name],
-        principal=_principal(user),
-        host=acl.host,
-        operation=AclOperation[acl.operation.name],
-        permission=AclPermission[acl.permission.name],
-    )
-
-
-def _only(user: str, acl: Acl) -> AclFilter:
-    """The filter that one ACL alone matches."""
-    return AclFilter(
         resource_type=AclResourceType[acl.resource.name],
         resource_name=acl.name,
         pattern_type=PatternType[acl.pattern.name],

@@ -6,7 +6,7 @@ The roles are those of Kafka's `AclCommand`: what a producer or a consumer needs
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from barnabas_broker.cli.errors import InputError
@@ -165,15 +165,4 @@ def filters_of(resource: Resource, acls: Sequence[Acl]) -> list[AclFilter]:
     """What deletes these ACLs of a resource, or without any, all."""
     if not acls:
         return [resource.filter()]
-    return [
-        AclFilter(
-            resource_type=resource.type,
-            resource_name=resource.name,
-            pattern_type=resource.pattern,
-            principal=acl.principal,
-            host=acl.host,
-            operation=acl.operation,
-            permission=acl.permission,
-        )
-        for acl in acls
-    ]
+    return [replace(acl.filter(), resource_name=resource.name) for acl in acls]

@@ -41,10 +41,10 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerFiles:
+class BrokerFiles(processes.ProcessFiles):
     """Where the files of the broker are."""
 
-    directory: Path
+    NAME = "broker"
 
     @property
     def settings(self) -> Path:
@@ -52,24 +52,9 @@ class BrokerFiles:
         return self.directory / "server.properties"
 
     @property
-    def pid(self) -> Path:
-        """The pid file."""
-        return self.directory / "broker.pid"
-
-    @property
-    def log(self) -> Path:
-        """What the broker says."""
-        return self.directory / "broker.log"
-
-    @property
     def ready(self) -> Path:
         """What the broker writes when clients can connect."""
         return self.directory / "ready.json"
-
-    @property
-    def data(self) -> Path:
-        """The data directory."""
-        return self.directory / "data"
 
     def admin_url(self) -> str | None:
         """Where a ready broker serves its metrics; None if it has not come so far."""
@@ -78,10 +63,6 @@ class BrokerFiles:
         except FileNotFoundError:
             return None
         return url
-
-    def entry(self) -> processes.Entry | None:
-        """The process that was started last, whether it runs or not."""
-        return processes.read_entry(self.pid)
 
 
 def name_of(broker_id: int, record: Record) -> str:

@@ -38,34 +38,15 @@ POLL_S: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class PipelineFiles:
+class PipelineFiles(processes.ProcessFiles):
     """Where the files of a pipeline are."""
 
-    directory: Path
+    NAME = "pipeline"
 
     @property
     def resource(self) -> Path:
         """The KafkaPipeline, for its process to read."""
         return self.directory / "pipeline.yaml"
-
-    @property
-    def pid(self) -> Path:
-        """The pid file."""
-        return self.directory / "pipeline.pid"
-
-    @property
-    def log(self) -> Path:
-        """What the pipeline and Spark say."""
-        return self.directory / "pipeline.log"
-
-    @property
-    def data(self) -> Path:
-        """What /data is in a pod."""
-        return self.directory / "data"
-
-    def entry(self) -> processes.Entry | None:
-        """The process that was started last, whether it runs or not."""
-        return processes.read_entry(self.pid)
 
     def progress(self) -> Progress | None:
         """What the pipeline says of itself; None as long as it says nothing."""

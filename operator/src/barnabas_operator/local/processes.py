@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 POLL_S: Final = 0.01
 _PROC: Final = Path("/proc")
@@ -38,6 +38,34 @@ class Entry:
     def running(self) -> bool:
         """Whether this very process is alive."""
         return start_of(self.pid) == self.started
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessFiles:
+    """Where the files of a process are, named after what it runs."""
+
+    NAME: ClassVar[str]
+
+    directory: Path
+
+    @property
+    def pid(self) -> Path:
+        """The pid file."""
+        return self.directory / f"{self.NAME}.pid"
+
+    @property
+    def log(self) -> Path:
+        """What it logs."""
+        return self.directory / f"{self.NAME}.log"
+
+    @property
+    def data(self) -> Path:
+        """The data directory; of a pipeline what /data is in a pod."""
+        return self.directory / "data"
+
+    def entry(self) -> Entry | None:
+        """The process that was started last, whether it runs or not."""
+        return read_entry(self.pid)
 
 
 def start_of(pid: int) -> str | None:

@@ -28,34 +28,15 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class ZooKeeperFiles:
+class ZooKeeperFiles(processes.ProcessFiles):
     """Where the files of the process, or of a member of Apache's ensemble, are."""
 
-    directory: Path
-
-    @property
-    def pid(self) -> Path:
-        """The pid file."""
-        return self.directory / "zookeeper.pid"
-
-    @property
-    def log(self) -> Path:
-        """What it says."""
-        return self.directory / "zookeeper.log"
+    NAME = "zookeeper"
 
     @property
     def settings(self) -> Path:
         """zoo.cfg, which Apache's has."""
         return self.directory / "zoo.cfg"
-
-    @property
-    def data(self) -> Path:
-        """The data directory."""
-        return self.directory / "data"
-
-    def entry(self) -> processes.Entry | None:
-        """The process that was started last, whether it runs or not."""
-        return processes.read_entry(self.pid)
 
 
 def ensure(record: Record, state: StateDirectory, *, say: Say, deadline: float) -> None:

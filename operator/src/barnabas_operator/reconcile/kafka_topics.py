@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from barnabas_operator.api.clusters import KafkaCluster
-from barnabas_operator.api.conditions import STALLED, Verdict, is_ready
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.api.topics import TopicStatus
 from barnabas_operator.brokers import Brokers, BrokersError
@@ -25,7 +24,7 @@ from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.ledger import LedgerStore
 from barnabas_operator.reconcile.namespaces import exists
 from barnabas_operator.reconcile.orphans import DeletionGuard, present_now
-from barnabas_operator.reconcile.status import write_statuses
+from barnabas_operator.reconcile.status import write_statuses, write_waiting
 from barnabas_operator.reconcile.topic_deletion import delete_orphans
 from barnabas_operator.reconcile.topics import Outcome, reconcile_topics
 
@@ -123,19 +122,8 @@ def _delete_orphans(
 def _wait(
     topics: Sequence[Topic], reason: str, message: str, context: Context, *, always: bool = False
 ) -> list[TopicStatus]:
-    """Write to topics what they wait for. What is known of a topic whose spec has not changed
-    stays, so that a cluster that does not answer for a moment is not a write for each topic."""
-    verdict = Verdict(ready=False, reason=reason, message=message, settled=False)
-    waiting = [topic for topic in topics if always or not _is_settled(topic)]
-    write_statuses([(topic, topic.body.status, verdict) for topic in waiting], context)
+    write_waiting(topics, reason, message, context, always=always)
     return [topic.body.status for topic in topics]
-
-
-def _is_settled(topic: Topic) -> bool:
-    status = topic.body.status
-    stalled = any(each.type == STALLED for each in status.conditions)
-    current = status.observed_generation == topic.meta.generation
-    return current and (stalled or is_ready(status.conditions))
 
 
 def _status(topic: Topic, outcome: Outcome) -> TopicStatus:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from barnabas_operator.api.clusters import KafkaCluster
-from barnabas_operator.api.conditions import STALLED, Verdict, is_ready
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.api.users import UserStatus
 from barnabas_operator.brokers import Brokers, BrokersError
@@ -20,7 +19,7 @@ from barnabas_operator.reconcile.clusters import connect
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.ledger import UserLedgerStore
 from barnabas_operator.reconcile.orphans import DeletionGuard
-from barnabas_operator.reconcile.status import write_statuses
+from barnabas_operator.reconcile.status import write_statuses, write_waiting
 from barnabas_operator.reconcile.user_certificates import prepare_certificate
 from barnabas_operator.reconcile.user_deletion import delete_orphans, retained
 from barnabas_operator.reconcile.user_secrets import (
@@ -123,15 +122,5 @@ def _pass(
 def _wait(
     users: Sequence[User], reason: str, message: str, context: Context, *, always: bool = False
 ) -> list[UserStatus]:
-    """Write to users what they wait for; one that is settled and has not changed keeps its own."""
-    verdict = Verdict(ready=False, reason=reason, message=message, settled=False)
-    waiting = [user for user in users if always or not _is_settled(user)]
-    write_statuses([(user, user.body.status, verdict) for user in waiting], context)
+    write_waiting(users, reason, message, context, always=always)
     return [user.body.status for user in users]
-
-
-def _is_settled(user: User) -> bool:
-    status = user.body.status
-    stalled = any(each.type == STALLED for each in status.conditions)
-    current = status.observed_generation == user.meta.generation
-    return current and (stalled or is_ready(status.conditions))

@@ -8,7 +8,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeVar
 
 from barnabas_operator.api.clusters import ClusterStatus, KafkaCluster
-from barnabas_operator.api.conditions import READY, STALLED, Condition, Verdict, conditions
+from barnabas_operator.api.conditions import (
+    READY,
+    STALLED,
+    Condition,
+    Verdict,
+    conditions,
+    is_ready,
+)
 from barnabas_operator.api.pipelines import KafkaPipeline, PipelineStatus
 from barnabas_operator.api.reading import Metadata, Resource
 from barnabas_operator.api.topics import KafkaTopic, TopicStatus
@@ -20,6 +27,7 @@ from barnabas_operator.reconcile.context import Context, Regarding
 logger = logging.getLogger(__name__)
 
 S = TypeVar("S", ClusterStatus, TopicStatus, UserStatus, PipelineStatus)
+W = TypeVar("W", Resource[KafkaTopic], Resource[KafkaUser])
 AnyResource = (
     Resource[KafkaCluster] | Resource[KafkaTopic] | Resource[KafkaUser] | Resource[KafkaPipeline]
 )
@@ -90,6 +98,26 @@ def write_statuses(updates: Iterable[tuple[AnyResource, S, Verdict]], context: C
     if failures:
         raise failures[0]
     return statuses
+
+
+def write_waiting(
+    resources: Iterable[W], reason: str, message: str, context: Context, *, always: bool = False
+) -> None:
+    """Write to resources what they wait for.
+
+    One that is settled, and whose spec has not changed, keeps its status: a cluster that does not
+    answer for a moment is not a write for each resource.
+    """
+    verdict = Verdict(ready=False, reason=reason, message=message, settled=False)
+    waiting = [each for each in resources if always or not _is_settled(each)]
+    write_statuses([(each, each.body.status, verdict) for each in waiting], context)
+
+
+def _is_settled(resource: Resource[KafkaTopic] | Resource[KafkaUser]) -> bool:
+    status = resource.body.status
+    stalled = any(each.type == STALLED for each in status.conditions)
+    current = status.observed_generation == resource.meta.generation
+    return current and (stalled or is_ready(status.conditions))
 
 
 def record_transition(

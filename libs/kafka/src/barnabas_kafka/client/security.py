@@ -41,6 +41,19 @@ QuotaEntity = frozenset[tuple[str, str | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AclFilter:
+    """Which rules: None and ANY match everything."""
+
+    resource_type: AclResourceType = AclResourceType.ANY
+    resource_name: str | None = None
+    pattern_type: PatternType = PatternType.ANY
+    principal: str | None = None
+    host: str | None = None
+    operation: AclOperation = AclOperation.ANY
+    permission: AclPermission = AclPermission.ANY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Acl:
     """One access rule."""
 
@@ -52,18 +65,17 @@ class Acl:
     operation: AclOperation
     permission: AclPermission = AclPermission.ALLOW
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AclFilter:
-    """Which rules: None and ANY match everything."""
-
-    resource_type: AclResourceType = AclResourceType.ANY
-    resource_name: str | None = None
-    pattern_type: PatternType = PatternType.ANY
-    principal: str | None = None
-    host: str | None = None
-    operation: AclOperation = AclOperation.ANY
-    permission: AclPermission = AclPermission.ANY
+    def filter(self) -> AclFilter:
+        """What matches this rule alone."""
+        return AclFilter(
+            resource_type=self.resource_type,
+            resource_name=self.resource_name,
+            pattern_type=self.pattern_type,
+            principal=self.principal,
+            host=self.host,
+            operation=self.operation,
+            permission=self.permission,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -243,6 +243,7 @@ def partitions_of_transactions(side: Side) -> None:
         1,
     )
     side.ask("listed by no state", ListTransactionsRequest(state_filters=["Sleeping"]), 1)
+    side.ask("listed by no state twice", ListTransactionsRequest(state_filters=["Sleeping"] * 2), 1)
     side.ask(
         "not long enough",
         ListTransactionsRequest(duration_filter=LONG_MS, producer_id_filters=[producer.id]),

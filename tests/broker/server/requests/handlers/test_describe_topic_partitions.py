@@ -1,6 +1,7 @@
 """DescribeTopicPartitions: page by page through topics and partitions."""
 
 from pathlib import Path
+from types import GeneratorType
 
 import pytest
 
@@ -63,6 +64,16 @@ def test_all_topics_come_in_the_order_of_their_names(embedded: Embedded) -> None
         3576,
     )
     assert first.partitions[0].leader_id == 1
+
+
+def test_all_topics_are_those_of_one_moment(embedded: Embedded) -> None:
+    """One that is deleted between two time slices is no error of a request that did not name it."""
+    work = handle(DescribeTopicPartitionsRequest(), embedded.call(0))
+    assert isinstance(work, GeneratorType)
+    next(work)
+    embedded.delete("b")
+    response = finished(work)
+    assert [(it.name, it.error_code) for it in response.topics] == [("a", 0), ("b", 0), ("c", 0)]
 
 
 @pytest.mark.parametrize("limit", [-1, 0, 1, 2, 3, 4, 5, 6, 7])

@@ -107,6 +107,6 @@ def test_filters_choose(wire: Wire, topic: str) -> None:
     assert listed(wire, state_filters=["Ongoing"]) == ongoing | {"busy"}
     assert listed(wire, producer_id_filters=[idle.id]) == {"idle"}
     assert listed(wire, state_filters=["Ongoing"], duration_filter=3_600_000) == set()
-    answer = wire.ask(ListTransactionsRequest(state_filters=["Sleeping"]), 1)
+    answer = wire.ask(ListTransactionsRequest(state_filters=["Sleeping"] * 2), 1)
     assert answer.unknown_state_filters == ["Sleeping"]
     assert answer.transaction_states == []

@@ -46,13 +46,14 @@ def _answer(
             topics=[_refused(ErrorCode.INVALID_REQUEST, name) for name in sorted(names)]
         )
     first = request.cursor.topic_name if request.cursor is not None else ""
-    names = {name for name in asked or call.broker.image.topics if name >= first}
+    image = call.broker.image  # One for the whole answer, however many time slices it takes.
+    names = {name for name in asked or image.topics if name >= first}
     visible: list[str] = []
     for name in sorted(names):
         if call.allowed(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
             visible.append(name)
         yield
-    response = yield from _page(request, visible, call)
+    response = yield from _page(request, visible, call, image)
     for topic in response.topics:
         topic.topic_authorized_operations = call.allowed_operations(
             ResourceType.TOPIC, topic.name or ""
@@ -73,9 +74,11 @@ def _bad_cursor(cursor: Cursor | None, asked: set[str]) -> bool:
 
 
 def _page(
-    request: DescribeTopicPartitionsRequest, names: list[str], call: RequestContext
+    request: DescribeTopicPartitionsRequest,
+    names: list[str],
+    call: RequestContext,
+    image: MetadataImage,
 ) -> Work[DescribeTopicPartitionsResponse]:
-    image = call.broker.image
     endpoints = live_endpoints(image, call.listener)
     limit = call.broker.settings[keys.MAX_REQUEST_PARTITION_SIZE_LIMIT]
     remaining = max(1, min(limit, request.response_partition_limit))

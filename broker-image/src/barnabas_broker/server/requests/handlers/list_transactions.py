@@ -51,7 +51,9 @@ def handle(
         each_isolated([transaction], look, "ListTransactions", name=attrgetter("id"))
         yield
     return ListTransactionsResponse(
-        unknown_state_filters=[name for name in request.state_filters if name not in _NAMES],
+        unknown_state_filters=[
+            name for name in dict.fromkeys(request.state_filters) if name not in _NAMES
+        ],
         transaction_states=listed,
     )
 

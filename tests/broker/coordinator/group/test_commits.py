@@ -5,7 +5,13 @@ from typing import Any
 import pytest
 
 from barnabas_broker.coordinator.group.commits import transactional_commit_fault
-from barnabas_broker.coordinator.group.records import OffsetRecord
+from barnabas_broker.coordinator.group.records import (
+    CommittedOffset,
+    OffsetRecord,
+    PendingOffset,
+    TransactionEnd,
+)
+from barnabas_broker.coordinator.group.results import CoordinatorResult
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
@@ -119,6 +125,95 @@ def test_offsets_of_a_group_expire_when_it_has_been_empty_for_long() -> None:
     scenario.pass_time(LIMITS.retention_ms)
     sweep(scenario)
     assert scenario.shard.groups == {}
+
+
+def offsets_for_the_next_coordinator(scenario: Scenario) -> dict[str, dict[TopicPartition, int]]:
+    """The offsets of each group that the log has."""
+    shard = scenario._shard()
+    for record in scenario.written:
+        shard.replay(record, scenario.now_ms)
+    return {
+        group.id: {tp: each.offset for tp, each in group.offsets.items()}
+        for group in shard.groups.values()
+    }
+
+
+def end_transaction(scenario: Scenario, *, committed: bool) -> None:
+    """The marker of producer 1 comes."""
+    scenario.perform(
+        CoordinatorResult(scenario.now_ms, records=[TransactionEnd(1, committed=committed)])
+    )
+
+
+@pytest.mark.parametrize("committed", [True, False])
+@pytest.mark.parametrize("before", [True, False], ids=["after another commit", "the first"])
+def test_an_offset_of_an_open_transaction_does_not_expire(*, committed: bool, before: bool) -> None:
+    """Nor does what it would replace: the transaction may yet be aborted, or committed."""
+    scenario = Scenario()
+    if before:
+        scenario.commit(5)
+    pending = OffsetRecord("team", PARTITION, CommittedOffset(9, scenario.now_ms))
+    scenario.perform(CoordinatorResult(scenario.now_ms, records=[PendingOffset(1, pending)]))
+    scenario.pass_time(2 * LIMITS.retention_ms)
+    sweep(scenario)
+    left = {"team": {PARTITION: 5} if before else {}}
+    assert offsets_for_the_next_coordinator(scenario) == left
+    end_transaction(scenario, committed=committed)
+    if committed:
+        left = {"team": {PARTITION: 9}}
+    assert offsets_for_the_next_coordinator(scenario) == left
+    assert {tp: each.offset for tp, each in scenario.group.offsets.items()} == left["team"]
+    sweep(scenario)
+    assert scenario.shard.groups == {}
+    assert offsets_for_the_next_coordinator(scenario) == {}
+
+
+def test_a_commit_beside_an_expiration_is_kept() -> None:
+    """Before it, it is not due; after it, it comes behind the tombstone in the log."""
+    scenario = Scenario()
+    for partition in range(2):
+        scenario.commit(5, partition=partition)
+    scenario.pass_time(LIMITS.retention_ms)
+    scenario.commit(6)
+    sweep(scenario)
+    assert offsets_for_the_next_coordinator(scenario) == {"team": {PARTITION: 6}}
+    scenario.pass_time(LIMITS.retention_ms)
+    sweep(scenario)
+    scenario.commit(7)
+    sweep(scenario)
+    assert offsets_for_the_next_coordinator(scenario) == {"team": {PARTITION: 7}}
+    assert scenario.group.offsets[PARTITION].offset == 7
+
+
+def test_an_expiration_that_is_not_written_leaves_the_offsets() -> None:
+    """They are looked at again with the next one."""
+    scenario = Scenario()
+    scenario.commit(5)
+    scenario.pass_time(LIMITS.retention_ms)
+    scenario.fail_writes = ErrorCode.NOT_ENOUGH_REPLICAS
+    sweep(scenario)
+    assert scenario.group.offsets[PARTITION].offset == 5
+    scenario.fail_writes = None
+    sweep(scenario)
+    assert offsets_for_the_next_coordinator(scenario) == {}
+
+
+def test_a_group_that_is_joined_again_begins_a_new_retention() -> None:
+    """With what it reads; the time for which it was empty before does not count."""
+    scenario = Scenario()
+    (member,) = scenario.stable("a", metadata=subscription("t"))
+    scenario.commit(member=member, generation=1)
+    for _ in range(3):
+        scenario.leave((member, None))
+        scenario.pass_time(LIMITS.retention_ms - 1)
+        sweep(scenario)
+        (member,) = scenario.stable("a", metadata=subscription("t"))
+        sweep(scenario)
+    assert offsets_for_the_next_coordinator(scenario) == {"team": {PARTITION: 7}}
+    scenario.leave((member, None))
+    scenario.pass_time(LIMITS.retention_ms)
+    sweep(scenario)
+    assert offsets_for_the_next_coordinator(scenario) == {}
 
 
 def test_a_living_group_keeps_what_it_subscribes_to() -> None:

@@ -331,6 +331,18 @@ def test_offsets_of_topics_that_members_read_do_not_expire() -> None:
     assert scenario.shard.groups[TEAM].offsets
 
 
+def test_offsets_of_an_expression_do_not_expire_under_the_next_coordinator() -> None:
+    """What it matches is in the log: no member has sent a heartbeat yet."""
+    scenario = ConsumerScenario({"t": 1})
+    one = Actor(scenario, "one", subscribed_topic_names=[], subscribed_topic_regex="t.*")
+    one.beat()
+    commit(scenario, "one", one.epoch)
+    scenario.now_ms += 2 * scenario.limits.retention_ms
+    scenario.restart()
+    _expire(scenario)
+    assert scenario.shard.groups[TEAM].offsets
+
+
 def _expire(scenario: ConsumerScenario) -> None:
     for result in scenario.shard.expire(scenario.now_ms):
         scenario.perform(result)

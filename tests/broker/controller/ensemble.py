@@ -308,7 +308,7 @@ class Cluster:
         """A log directory with these replicas fails or recovers, and the controller is told."""
         there = {(broker, tp) for tp in replicas}
         self.counted_out = self.counted_out - there if works else self.counted_out | there
-        self.controllers[broker].note_log_dirs(now_ms=NOW_MS)
+        self.controllers[broker].propagate_log_dir_event(now_ms=NOW_MS)
         self.settle()
 
     def obey(self, broker: int, given: Orders) -> list[ErrorCode]:

@@ -131,7 +131,7 @@ def test_all_replicas_are_asked(cluster: Cluster) -> None:
     cluster.ends[2, T0] = LogEnd(1, 6)
     cluster.start(2)
     assert cluster.leaders("t") == [(2, (2,))]
-    assert not cluster.active_controller.active.view.unheard
+    assert not cluster.active_controller.active.view.awaited_log_ends
 
 
 def test_the_log_says_once_how_many_partitions_wait(
@@ -190,11 +190,11 @@ def test_log_ends_of_another_epoch_or_registration_are_ignored(cluster: Cluster)
     for broker, broker_epoch, leader_epoch in ((3, epoch, now - 1), (3, epoch - 1, now), (9, 1, 1)):
         answered = {T0: EndsAnswer(leader_epoch, LogEnd(1, 5))}
         controller.ends_answered(broker, broker_epoch, answered, now_ms=NOW_MS)
-        assert controller.active.view.unheard == {T0: {2, 3}}
+        assert controller.active.view.awaited_log_ends == {T0: {2, 3}}
     answered = {TopicPartition("u", 0): EndsAnswer(0, LogEnd(0, 0))}
     controller.ends_answered(3, epoch, answered, now_ms=NOW_MS)
     controller.ends_answered(3, epoch, {T0: EndsAnswer(now, LogEnd(1, 5))}, now_ms=NOW_MS)
-    assert controller.active.view.unheard == {T0: {2}}
+    assert controller.active.view.awaited_log_ends == {T0: {2}}
 
 
 def test_only_an_unclean_election_that_is_ordered_does_not_wait(cluster: Cluster) -> None:

@@ -96,7 +96,7 @@ def add(connection: Connection, **options: Any) -> None:
     """Add rules; those that are there already stay."""
     planned = [acl for acls in _planned(options).values() for acl in acls]
     if not planned:
-        raise InputError("say who: --allow or --deny")
+        raise InputError("name the principals: --allow or --deny")
     results = call(connection, create_acls(planned))
     for acl, error in results.errors.items():
         click.echo(f"{_text(acl)}: {error}", err=True)
@@ -186,7 +186,7 @@ def _planned(options: dict[str, Any]) -> dict[Resource, list[Acl]]:
     )
     planned = acls_of(operations_on(resources, operations, roles), who)
     if not any(planned.values()) and (operations or roles or options["host"]):
-        raise InputError("say who: --allow or --deny")
+        raise InputError("name the principals: --allow or --deny")
     return planned
 
 

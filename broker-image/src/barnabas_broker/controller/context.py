@@ -104,7 +104,11 @@ class ControllerContext:
     def view(self) -> TargetState:
         """What is to be true in the cluster."""
         return TargetState(
-            self.image, dict(self.deleting), self.stopping, dict(self.asked), self._unheard()
+            self.image,
+            dict(self.deleting),
+            self.stopping,
+            dict(self.asked),
+            self._awaited_log_ends(),
         )
 
     def leading(
@@ -175,7 +179,7 @@ class ControllerContext:
             ends if ends is not None and ends.leader_epoch == leader_epoch else Ends(leader_epoch)
         )
 
-    def _unheard(self) -> dict[TopicPartition, frozenset[int]]:
+    def _awaited_log_ends(self) -> dict[TopicPartition, frozenset[int]]:
         live = self.live()
         if not (live.careful and live.unclean_shutdowns):
             return {}

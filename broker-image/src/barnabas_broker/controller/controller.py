@@ -113,7 +113,7 @@ class Controller:
         self._shared = False
         #: what this process registered with first; 0 where what is on record is its own doing
         self._first_epoch: int | None = None
-        self._noted_late = False
+        self._log_dir_event_pending = False
         self.stored = MetadataImage(cluster_id="")
         self.member = MetadataListener(self._metadata, broker_id=broker_id)
         self.active = ActiveController(
@@ -340,8 +340,8 @@ class Controller:
         if paths is None:
             make_parents(self._store, now_ms=now_ms)
         self._keep_registration(changes, now_ms)
-        if self._noted_late:
-            self.note_log_dirs(now_ms=now_ms)
+        if self._log_dir_event_pending:
+            self.propagate_log_dir_event(now_ms=now_ms)
         begun = changes.of(ControllerZnode.PATH) and self.contest(now_ms=now_ms)
         steps = Steps()
         steps.take("settings", lambda: self._follower.read_settings(changes))
@@ -357,23 +357,23 @@ class Controller:
         """Whether elections were refused that are retried (`settle_refused`)."""
         return self.is_active and bool(self.active.context.unsettled)
 
-    def note_log_dirs(self, *, now_ms: int) -> None:
-        """Have the controller ask about this broker's replicas: its log directories have changed.
+    def propagate_log_dir_event(self, *, now_ms: int) -> None:
+        """Announce to the controller that a log directory of this broker has changed.
 
         Without a connection that is done when it is back.
         """
         if not self._shared:
             return
-        self._noted_late = True
-        note = Create(
+        self._log_dir_event_pending = True
+        event = Create(
             LogDirEventZnode.PREFIX, LogDirEventZnode.encode(self._broker_id), sequential=True
         )
         try:
-            self._store.commit([note], now_ms=now_ms)
+            self._store.commit([event], now_ms=now_ms)
         except (CoordinationError, ZooKeeperError) as error:
             _log.warning("Log directory failure not reported to the controller yet: %s", error)
             return
-        self._noted_late = False
+        self._log_dir_event_pending = False
 
     def _act_on(self, steps: Steps, changes: ZnodeChanges, now_ms: int) -> None:
         """Take each step of a controller, also where another one has failed."""

@@ -62,15 +62,15 @@ class TargetState:
     `image` holds the brokers alive, also those in `stopping`, which are in controlled shutdown,
     and the topics but those in `deleting`, by name, which are on their way out. `asked` is how
     often each broker has been asked about all its replicas, which is done by LeaderAndIsr.
-    `unheard` are the brokers, by partition without leader, that have to say how far their logs go
-    before one is elected (`careful_election`).
+    `awaited_log_ends` are the brokers, by partition without leader, that have to report how far
+    their logs go before one is elected (`careful_election`).
     """
 
     image: MetadataImage
     deleting: Mapping[str, TopicImage] = field(default_factory=dict)
     stopping: frozenset[int] = frozenset()
     asked: Mapping[int, int] = field(default_factory=dict)
-    unheard: Mapping[TopicPartition, frozenset[int]] = field(default_factory=dict)
+    awaited_log_ends: Mapping[TopicPartition, frozenset[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,9 @@ def orders(
 
 def ends_wanted(broker: int, view: TargetState) -> dict[TopicPartition, int]:
     """The partitions whose log ends a broker is to be asked for, and in which leader epoch."""
-    found = {tp: view.image.partition(tp) for tp, each in view.unheard.items() if broker in each}
+    found = {
+        tp: view.image.partition(tp) for tp, each in view.awaited_log_ends.items() if broker in each
+    }
     return {tp: state.leader_epoch for tp, state in found.items() if state is not None}
 
 

@@ -70,7 +70,7 @@ class LogDirectories:
         #: where a partition is to be created that does not exist yet; `prefer` bounds it
         self._preferred: dict[TopicPartition, DirectoryState] = {}
         #: partitions with another copy in a directory that is offline
-        self._noted: set[TopicPartition] = set()
+        self._former_copies: set[TopicPartition] = set()
         #: partitions that are here and were not opened, for what is here may lack records
         self.unopened: set[TopicPartition] = set()
         self.truncated_logs = TruncatedLogs()
@@ -167,7 +167,7 @@ class LogDirectories:
         progress = progress or RecoveryProgress(_clock_s)
         loading = DirectoryLoading(config_for, now_ms=now_ms, threads=threads, progress=progress)
         self.logs, self._home = loading.logs, loading.homes
-        self._removals, self._noted = loading.removals, loading.noted
+        self._removals, self._former_copies = loading.removals, loading.former_copies
         self.unopened, self.unfinished = loading.unopened, loading.unfinished
         for directory in list(self._directories):
             try:
@@ -345,7 +345,7 @@ class LogDirectories:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
         del self.logs[tp], self._home[tp]
         directory.cuts.pop(tp, None)
-        self._noted.discard(tp)
+        self._former_copies.discard(tp)
         self.truncated_logs.trust(tp)
         log.moved_to(target)
         log.close(clean=False)
@@ -428,11 +428,11 @@ class LogDirectories:
 
     def has_former_copy(self, tp: TopicPartition) -> bool:
         """Whether a copy that does not count lies in a directory that is offline."""
-        return tp in self._noted
+        return tp in self._former_copies
 
-    def keep_note(self, tp: TopicPartition) -> None:
+    def keep_former_copy(self, tp: TopicPartition) -> None:
         """A former copy stays where it is until the next start."""
-        self._noted.add(tp)
+        self._former_copies.add(tp)
 
     def checkpoint_work_of(self, directory: DirectoryState) -> Work:
         """The write of one directory's checkpoint files, with the offsets of now."""

@@ -47,7 +47,7 @@ class DirectoryLoading:
         self.logs: dict[TopicPartition, PartitionLog] = {}
         self.homes: dict[TopicPartition, DirectoryState] = {}
         #: partitions with another copy in a directory that is offline
-        self.noted: set[TopicPartition] = set()
+        self.former_copies: set[TopicPartition] = set()
         #: partitions that are here and were not opened, for what is here may lack records
         self.unopened: set[TopicPartition] = set()
         #: future directories that a former process left, with the directory they are in
@@ -142,8 +142,8 @@ class DirectoryLoading:
             self.unopened.add(tp)
             return
         self.logs[tp], self.homes[tp] = settled.log, settled.home
-        if settled.noted:
-            self.noted.add(tp)
+        if settled.offline_copy:
+            self.former_copies.add(tp)
         for copy in there:
             if copy.log is not settled.log:
                 if settled.removed is not None:

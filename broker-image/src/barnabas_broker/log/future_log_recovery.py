@@ -43,7 +43,7 @@ class Settled:
     log: PartitionLog | None = None
     home: DirectoryState | None = None
     #: the other is offline, and might come back
-    noted: bool = False
+    offline_copy: bool = False
     #: given up: to be removed
     removed: Path | None = None
     #: an unfinished copy, to go on from
@@ -91,7 +91,7 @@ def _settle_one(tp: TopicPartition, copy: Copy, offline: Collection[str]) -> Set
         copy.log.close(clean=False)
         return Settled()
     if verdict is Verdict.ONLY_KEEP_NOTE:
-        return Settled(log=copy.log, home=copy.home, noted=True)
+        return Settled(log=copy.log, home=copy.home, offline_copy=True)
     move_record.remove(copy.log.directory)
     return Settled(log=copy.log, home=copy.home)
 

@@ -43,7 +43,7 @@ def _do_nothing() -> None:
     """The default callback after an image is applied."""
 
 
-def _unheard(_: Exception | None) -> None:
+def _ignore(_: Exception | None) -> None:
     """The default callback of a deletion."""
 
 
@@ -249,7 +249,7 @@ class ReplicaManager:
         held, self._context.held = self._context.held, set()
         each_isolated(held, Partition.recheck_high_watermark, "High watermark check", name=_tp_of)
 
-    def stop(self, tp: TopicPartition, *, delete: bool, ended: Ended = _unheard) -> bool:
+    def stop(self, tp: TopicPartition, *, delete: bool, ended: Ended = _ignore) -> bool:
         """Hold a partition no more; its log is deleted, or left where it is.
 
         False where its log is being truncated: that is done afterwards, and `ended` is called with

@@ -19,7 +19,7 @@ class SessionState(Enum):
     """We have ended it."""
 
 
-def _unheard(_microseconds: int) -> None:
+def _ignore(_microseconds: int) -> None:
     pass
 
 
@@ -38,7 +38,7 @@ class SessionCounts:
         self.disconnects = 0
         self.expires = 0
         self.refusals = 0
-        self.took: Callable[[int], None] = _unheard
+        self.took: Callable[[int], None] = _ignore
 
     def connected(self) -> None:
         """There is a connection, the first one or another."""

@@ -74,7 +74,7 @@ def _recorded(cluster: Cluster, context: Context) -> Security | None:
         return Security(cluster.body.status.security)
     except ValueError:
         pass
-    if found := _noted(SECURITY, cluster, context):
+    if found := _annotation_values(SECURITY, cluster, context):
         return Security.SECURED if Security.SECURED.value in found else Security.INSECURE
     marks = [(each["metadata"].get("labels") or {}) for each in _claims(cluster, context)]
     secured = any(each.get(SECURITY) == Security.SECURED.value for each in marks)
@@ -115,11 +115,11 @@ def _is_without_zookeeper_tls(cluster: Cluster, context: Context) -> bool:
     """Whether an operator without TLS for ZooKeeper created a secured cluster: it goes on so."""
     if cluster.body.status.zookeeper_protocol:
         return False
-    found = _noted(ZOOKEEPER_PROTOCOL, cluster, context)
+    found = _annotation_values(ZOOKEEPER_PROTOCOL, cluster, context)
     return bool(found) and ZooKeeperProtocol.TLS.value not in found
 
 
-def _noted(annotation: str, cluster: Cluster, context: Context) -> set[str | None]:
+def _annotation_values(annotation: str, cluster: Cluster, context: Context) -> set[str | None]:
     """The values of an annotation of the cluster's StatefulSets, None for one without."""
     names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
     return {

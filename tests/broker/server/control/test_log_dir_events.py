@@ -24,7 +24,7 @@ class Thread:
         """Do it."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self._error is None:
-            work(SimpleNamespace(note_log_dirs=self._note))
+            work(SimpleNamespace(propagate_log_dir_event=self._note))
             done.set_result(None)
         else:
             done.set_exception(self._error)

@@ -639,14 +639,14 @@ def test_log_ends_are_requested_until_answered() -> None:
         unled = replace(STATE, leader=-1, leader_epoch=4)
         image = VIEW.image.with_changes(put=(replace(TOPIC, partitions=(unled,)),))
         receiver.early = 2
-        channels.take(TargetState(image, unheard={T0: frozenset({7})}), 3)
+        channels.take(TargetState(image, awaited_log_ends={T0: frozenset({7})}), 3)
         requests = [await receiver.requests.get() for _ in range(5)]
         assert requests[:2] == [ApiKey.UPDATE_METADATA, ApiKey.LEADER_AND_ISR]
         assert set(requests[2:]) == {ApiKey.LIST_OFFSETS}
         answers = [await receiver.ends.get() for _ in range(3)]
         assert answers == [(7, -1, {}), (7, -1, {}), (7, -1, {T0: EndsAnswer(4, LogEnd(3, 7))})]
         channels.take(TargetState(image), 3)
-        channels.take(TargetState(image, unheard={T0: frozenset({1})}), 3)
+        channels.take(TargetState(image, awaited_log_ends={T0: frozenset({1})}), 3)
         receiver.early = 1
         own: list[object] = []
         while len(own) < 2:

@@ -52,7 +52,7 @@ class Ending:
         self._missing = sorted(order.partitions)
         self._again: list[TopicPartition] = []
         # Those of this iteration without a response: they count as not written.
-        self._unheard: set[TopicPartition] = set()
+        self._unacknowledged: set[TopicPartition] = set()
         self._writer = writer
         self._elsewhere = elsewhere
         self._waiting = 0
@@ -70,7 +70,7 @@ class Ending:
         if not self._goes_on():
             return
         some, self._missing = self._missing[:AT_ONCE], self._missing[AT_ONCE:]
-        self._unheard.update(some)
+        self._unacknowledged.update(some)
         uncounted: list[Uncounted] = []
         others: dict[int, list[TopicPartition]] = {}
         for tp in some:
@@ -121,7 +121,7 @@ class Ending:
 
     def _on_response(self, tp: TopicPartition, code: ErrorCode) -> None:
         """A marker is written, or why it is not."""
-        self._unheard.discard(tp)
+        self._unacknowledged.discard(tp)
         if code in _WRITTEN:
             return
         if code is ErrorCode.INVALID_PRODUCER_EPOCH:
@@ -149,8 +149,8 @@ class Ending:
             self._again.append(tp)
 
     def _next(self) -> None:
-        self._again += sorted(self._unheard)
-        self._unheard.clear()
+        self._again += sorted(self._unacknowledged)
+        self._unacknowledged.clear()
         if self._missing:
             self._loop.call_soon(self._go)
         elif self._again:

@@ -288,7 +288,7 @@ class LogMover:
         except (KafkaError, OSError) as error:
             if isinstance(error, OSError):
                 move.target.health.failed(error)
-            self._logs.keep_note(move.tp)
+            self._logs.keep_former_copy(move.tp)
             log.error(
                 "Failed to delete the old log of a moved replica: partition=%s %s", move.tp, error
             )
@@ -300,7 +300,7 @@ class LogMover:
             removed = await self._in_thread(move.retire)
         except OSError as error:
             move.home.health.failed(error)
-            self._logs.keep_note(move.tp)
+            self._logs.keep_former_copy(move.tp)
             log.error(
                 "Failed to delete the old log of a moved replica: partition=%s log.dir=%s %s",
                 move.tp,

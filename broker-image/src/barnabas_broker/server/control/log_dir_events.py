@@ -44,10 +44,10 @@ class LogDirEvents:
         self._announced = self._replicas.counted_out_leaders()
         now_ms = self._now_ms()
         try:
-            noted = self._controller.run(lambda it: it.note_log_dirs(now_ms=now_ms))
+            propagated = self._controller.run(lambda it: it.propagate_log_dir_event(now_ms=now_ms))
         except RuntimeError:  # The broker is stopping, and others take over anyway.
             return
-        noted.add_done_callback(_log_failure)
+        propagated.add_done_callback(_log_failure)
 
     def look(self) -> None:
         """Partition states have changed: announce where more leaders need to be replaced."""
@@ -58,6 +58,8 @@ class LogDirEvents:
             self.send()
 
 
-def _log_failure(noted: asyncio.Future[None]) -> None:
-    if not noted.cancelled() and noted.exception() is not None:
-        log.error("Log directory failure not reported to the controller: %r", noted.exception())
+def _log_failure(propagated: asyncio.Future[None]) -> None:
+    if not propagated.cancelled() and propagated.exception() is not None:
+        log.error(
+            "Log directory failure not reported to the controller: %r", propagated.exception()
+        )

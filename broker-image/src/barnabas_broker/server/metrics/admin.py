@@ -170,7 +170,7 @@ class Admin:
         detail = f": {self._progress.describe()}" if state is BrokerState.RECOVERY else ""
         return f"broker state is {state.name}{detail}"
 
-    def _unheard(self) -> str | None:
+    def _waiting_for_metadata(self) -> str | None:
         """Why it is not known yet which replicas this broker has."""
         if self._broker is None:
             return self._not_running()
@@ -191,7 +191,7 @@ class Admin:
 
     def _in_sync(self) -> Verdict:
         """Is every replica here in sync?"""
-        reason = self._unheard()
+        reason = self._waiting_for_metadata()
         if reason is not None or self._broker is None:
             body = {"inSync": False, "caughtUp": False, "percent": 0.0, "reason": reason}
             return False, body | {"replicas": 0, "behind": []}
@@ -219,7 +219,7 @@ class Admin:
             return self._not_running()
         if not self._broker.image.brokers.get(self._broker.id):
             return "this broker is not registered"
-        if (reason := self._unheard()) is not None:
+        if (reason := self._waiting_for_metadata()) is not None:
             return reason
         unloaded = [*self._broker.groups.unloaded, *self._broker.transactions.unloaded]
         reasons = [_loading(unloaded)] if unloaded else []

@@ -178,8 +178,8 @@ class ListenerConfiguration:
 
 _ROUTED: Final = ("ingress", "tlsroute")
 _OUTSIDE: Final = ("nodeport", "loadbalancer", "cluster-ip", *_ROUTED)
-# Fields and the types of listeners for which they do something. Elsewhere they are refused: nobody
-# sees that a field has no effect. What is not here does something for every type.
+# Fields and the types of listeners for which they do something. Elsewhere they are refused: a field
+# without effect goes unnoticed. What is not here does something for every type.
 TYPES_OF_FIELD: Final[Mapping[str, tuple[str, ...]]] = {
     "nodePort": ("nodeport",),
     "advertisedHost": ("nodeport",),

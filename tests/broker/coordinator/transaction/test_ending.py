@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -81,6 +81,7 @@ def carried_out(
     elsewhere: Elsewhere | None = None,
     exists: bool = True,
     notes: int = 1,
+    at_note: Callable[[], None] = lambda: None,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> None:
     """Run an ending until it is noted; the note fails all but the last of `notes` times."""
@@ -91,6 +92,7 @@ def carried_out(
 
         def note() -> bool:
             nonlocal left
+            at_note()
             left -= 1
             if not left:
                 done.set_result(None)
@@ -179,6 +181,37 @@ def test_a_marker_that_cannot_be_written_here_is_tried_again() -> None:
     writer = Failing({})
     carried_out(writer, 3)
     assert writer.asked == [0, 1, 2, 1]
+
+
+@pytest.mark.parametrize("failing", ["leader", "write"])
+def test_a_marker_whose_leader_cannot_be_asked_is_tried_again(
+    failing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it was that failed: without its marker readers would wait for ever."""
+    elsewhere = Elsewhere()
+    real = getattr(elsewhere, failing)
+
+    def fail_once(*given: Any) -> Any:
+        monkeypatch.setattr(elsewhere, failing, real)
+        raise ValueError("of another type than expected")
+
+    monkeypatch.setattr(elsewhere, failing, fail_once)
+    carried_out(Writer({}), 3, elsewhere=elsewhere)
+    assert sorted(index for asked in elsewhere.asked for index in asked) == [0, 1, 2]
+
+
+def test_a_completion_that_fails_is_tried_again() -> None:
+    """Whatever it was that failed; the markers are not written once more."""
+    failed: list[bool] = []
+
+    def fail_once() -> None:
+        if not failed:
+            failed.append(True)
+            raise ValueError("of another type than expected")
+
+    writer = Writer({})
+    carried_out(writer, 1, at_note=fail_once)
+    assert (failed, writer.asked) == ([True], [0])
 
 
 @pytest.mark.parametrize("exists", [True, False])

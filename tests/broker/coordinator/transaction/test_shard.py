@@ -29,10 +29,28 @@ def test_a_transaction_from_begin_to_end() -> None:
     assert scenario.end(producer) is ErrorCode.NONE
     assert scenario.state == "PrepareCommit"
     order = scenario.write_markers()
-    assert order == WriteMarkers(ID, producer, True, frozenset({T0, T1}))
+    written_to = frozenset({T0, T1})
+    assert order == WriteMarkers(ID, producer, True, written_to, started_ms=scenario.now_ms)
     assert scenario.state == "CompleteCommit"
     states = [record.transaction.state.value for record in scenario.written if record.transaction]
     assert states == ["Empty", "Ongoing", "Ongoing", "PrepareCommit", "CompleteCommit"]
+
+
+def test_the_markers_of_one_transaction_do_not_complete_the_next() -> None:
+    """Both have the same producer; an order may be carried out twice, and late."""
+    scenario = Scenario()
+    producer = scenario.begun()
+    scenario.add(producer, T0)
+    scenario.end(producer)
+    order = scenario.write_markers()
+    scenario.now_ms += 1
+    scenario.add(producer, T1)
+    scenario.end(producer)
+    assert scenario.state == "PrepareCommit"
+    scenario.perform(scenario.shard.complete(order, scenario.now_ms))
+    assert scenario.state == "PrepareCommit"
+    scenario.write_markers()
+    assert scenario.state == "CompleteCommit"
 
 
 def test_adding_a_partition_twice_writes_nothing() -> None:

@@ -5,8 +5,10 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from barnabas_broker.cluster.failures import each_isolated
 from barnabas_broker.coordinator.transaction.markers import Elsewhere, Marker, MarkerWriter
 from barnabas_broker.coordinator.transaction.shard import WriteMarkers
+from barnabas_broker.invariants import violated
 from barnabas_broker.replica.delayed_produce import ALL_IN_SYNC, DelayedProduce, Uncounted
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
@@ -73,37 +75,33 @@ class Ending:
         self._unacknowledged.update(some)
         uncounted: list[Uncounted] = []
         others: dict[int, list[TopicPartition]] = {}
-        for tp in some:
+        parts: list[asyncio.Future[Any]] = []
+
+        def write(tp: TopicPartition) -> None:
             leader = None if self._elsewhere is None else self._elsewhere.leader(tp)
             if leader is not None:
                 others.setdefault(leader, []).append(tp)
-            elif (waiting := self._write_here(tp)) is not None:
+            elif (waiting := self._writer.write(tp, self._marker, self._on_response)) is not None:
                 uncounted.append(waiting)
-        parts: list[asyncio.Future[Any]] = []
+
+        def ask(leader: int) -> None:
+            assert self._elsewhere is not None, violated("it has named the leader")
+            theirs = others[leader]
+            parts.append(self._elsewhere.write(leader, self._marker, theirs, self._on_response))
+
+        # What fails stays among those without a response, which are written again.
+        each_isolated(some, write, "Transaction marker", name=lambda tp: f"{self._id!a} in {tp}")
+        each_isolated(others, ask, "Transaction markers", name=lambda _: f"{self._id!a}")
         if uncounted:
             counting = DelayedProduce(
                 self._loop, uncounted, acks=ALL_IN_SYNC, timeout_ms=TIMEOUT_MS, response=None
             )
             parts.append(counting.future)
-        if self._elsewhere is not None:
-            for leader, theirs in others.items():
-                parts.append(self._elsewhere.write(leader, self._marker, theirs, self._on_response))
         self._waiting = len(parts)
         for part in parts:
             part.add_done_callback(self._part_ended)
         if not parts:
             self._next()
-
-    def _write_here(self, tp: TopicPartition) -> Uncounted | None:
-        try:
-            return self._writer.write(tp, self._marker, self._on_response)
-        except Exception:  # Of one partition: the others need their markers, and it again.
-            log.exception(
-                "Failed to write a transaction marker: transactional.id=%a partition=%s",
-                self._id,
-                tp,
-            )
-            return None
 
     def _part_ended(self, part: "asyncio.Future[Any]") -> None:
         self._waiting -= 1
@@ -156,8 +154,15 @@ class Ending:
         elif self._again:
             self._missing, self._again = self._again, []
             self._later()
-        elif self._goes_on() and not self._note():
+        elif self._goes_on() and not self._noted():
             self._later()
+
+    def _noted(self) -> bool:
+        try:
+            return self._note()
+        except Exception:  # The transaction would stay open in its log, and its producer wait.
+            log.exception("Failed to complete a transaction: transactional.id=%a", self._id)
+            return False
 
     def _later(self) -> None:
         self._loop.call_later(self._pause_s, self._go)

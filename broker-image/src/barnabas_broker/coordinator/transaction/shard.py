@@ -28,7 +28,7 @@ from barnabas_broker.coordinator.transaction.transaction import (
 )
 from barnabas_broker.invariants import violated
 from barnabas_kafka.errors import ErrorCode
-from barnabas_kafka.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
+from barnabas_kafka.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP, TopicPartition
 
 CoordinatorResult = results.CoordinatorResult[TransactionRecord]
 
@@ -71,6 +71,16 @@ class WriteMarkers:
     partitions: frozenset[TopicPartition]
     protocol: int = 0
     """In the second one no marker has the epoch of the records that it ends."""
+    started_ms: int = NO_TIMESTAMP
+    """When the transaction began: in the first protocol the next one has the same producer."""
+
+    def decides_as(self, other: "WriteMarkers") -> bool:
+        """Whether it is about the same transaction."""
+        return (self.producer, self.commit, self.started_ms) == (
+            other.producer,
+            other.commit,
+            other.started_ms,
+        )
 
 
 class Shard:
@@ -294,7 +304,7 @@ class Shard:
         """The order was carried out: every partition knows."""
         result = CoordinatorResult(now_ms)
         found = self.transactions.get(done.transactional_id)
-        if found is not None and found.is_ending and _markers(found).producer == done.producer:
+        if found is not None and found.is_ending and _markers(found).decides_as(done):
             assert found.id == done.transactional_id, violated("ids are kept by name")
             result.records.append(self._record(found.completed(now_ms)))
         return result
@@ -443,6 +453,7 @@ def _markers(decided: Transaction) -> WriteMarkers:
         decided.state is TransactionState.PREPARE_COMMIT,
         decided.partitions,
         decided.protocol,
+        decided.started_ms,
     )
 
 

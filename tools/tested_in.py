@@ -128,6 +128,9 @@ TESTED_IN: Final = {
         f"{_OPERATOR}{room}/certificates.py": "tests/operator/reconcile/test_certificates.py"
         for room in ("api", "resources")
     },
+    f"{_OPERATOR}resources/issued_certificates.py": (
+        "tests/operator/reconcile/test_issued_certificates.py"
+    ),
     f"{_KAFKA}settings/keys/": "tests/kafka/settings/test_definitions.py",
     **{
         f"{_BROKER}controller/{part}.py": "tests/broker/controller/test_controller.py"

@@ -21,8 +21,8 @@ Schema = Mapping[str, Any]
 OLDEST: Final = "1.29.0"
 NEWEST: Final = "1.37.0"
 NOTHING: Final[Schema] = {}
-# Definitions of another project, which an API server need not have.
-FOREIGN: Final = "gateway.networking.k8s.io/"
+# Definitions of other projects, which an API server need not have.
+FOREIGN: Final = ("gateway.networking.k8s.io/", "cert-manager.io/")
 # Our CRDs leave to the API server what every object has.
 META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 

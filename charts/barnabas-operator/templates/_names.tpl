@@ -50,6 +50,10 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 - apiGroups: [gateway.networking.k8s.io]
   resources: [tlsroutes]
   verbs: [get, list, create, patch, delete]
+# Certificates of listeners with an issuerRef.
+- apiGroups: [cert-manager.io]
+  resources: [certificates]
+  verbs: [get, list, create, patch, delete]
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
   verbs: [get, list, watch, create, patch]

@@ -77,6 +77,7 @@ BUDGETS: Final = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets"
 NETWORK_POLICIES: Final = Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies")
 INGRESSES: Final = Kind("networking.k8s.io/v1", "Ingress", "ingresses")
 TLS_ROUTES: Final = Kind("gateway.networking.k8s.io/v1alpha2", "TLSRoute", "tlsroutes")
+CERTIFICATES: Final = Kind("cert-manager.io/v1", "Certificate", "certificates")
 LEASES: Final = Kind("coordination.k8s.io/v1", "Lease", "leases")
 DEFINITIONS: Final = Kind(
     "apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions"
@@ -90,7 +91,7 @@ KINDS: Final = {
     kind.kind: kind
     for kind in (
         CONFIG_MAPS, SECRETS, SERVICES, PODS, CLAIMS, STATEFUL_SETS, BUDGETS, CLUSTERS, TOPICS,
-        USERS, PIPELINES, INGRESSES, TLS_ROUTES, NETWORK_POLICIES,
+        USERS, PIPELINES, INGRESSES, TLS_ROUTES, NETWORK_POLICIES, CERTIFICATES,
     )
 }  # fmt: skip
 

@@ -164,6 +164,10 @@ class ClusterNames:
         """Service, Ingress or TLSRoute of a listener for a client's first connection."""
         return f"{self.cluster}-{listener}-bootstrap"
 
+    def listener_certificate(self, listener: str) -> str:
+        """Certificate of cert-manager for a listener, and the Secret with what is issued."""
+        return f"{self.cluster}-{listener}-certificate"
+
     def zookeeper_host(self, ordinal: int) -> str:
         """Host name of a member, within the Kubernetes cluster."""
         return f"{self.zookeeper}-{ordinal}.{self.zookeeper_nodes}.{self.namespace}.svc"

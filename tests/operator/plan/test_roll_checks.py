@@ -211,7 +211,7 @@ def test_one_goes_at_a_time_by_default_and_where_partitions_are_not_known() -> N
     assert _replaced(kube) == ["evict Pod quickstart-broker-5"]
 
 
-def test_no_broker_goes_beside_one_that_the_budget_keeps() -> None:
+def test_a_refused_eviction_keeps_its_whole_group() -> None:
     """A drain was first: the others were to go under a disruption that is not granted."""
     kube, _, context = _six(maxUnavailablePerRack=3)
     kube.refuses["evict Pod quickstart-broker-5"] = "it would violate the disruption budget"

@@ -255,7 +255,7 @@ def test_groups_are_of_one_rack_and_share_no_partition(
     assert [[pod.ordinal for pod in group] for group in found] == groups
 
 
-def test_the_others_of_a_group_go_beside_its_first() -> None:
+def test_the_others_of_a_group_follow_its_first() -> None:
     """Which takes the disruption that the budget has."""
     steps = next_to_replace(_in_racks("aba"), SEEN, (), Together(limit=2))
     assert [(step.name, step.beside) for step in steps] == [("b-2", ""), ("b-0", "b-2")]

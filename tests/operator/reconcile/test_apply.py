@@ -53,7 +53,7 @@ def test_a_kind_that_is_not_served_stops_nothing_else() -> None:
     kube = MemoryKube()
     kube.fail("apply ConfigMap a", 404)
     (refused,) = apply_steps([_apply("a"), _apply("b")], META, context_on(kube))
-    assert "could not find the requested resource" in refused.message
+    assert refused.message == "the API server has no ConfigMap of v1; install what defines it"
     assert kube.writes == ["apply ConfigMap b"]
 
 

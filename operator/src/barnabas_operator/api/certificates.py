@@ -56,6 +56,19 @@ class CertificateChainAndKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IssuerReference:
+    """An issuer of cert-manager, or of an external one that it knows."""
+
+    name: Annotated[str, Doc("Name of the issuer."), Fewest(1), Longest(253)]
+    kind: Annotated[
+        str, Doc("Issuer, in the cluster's namespace, or ClusterIssuer."), Fewest(1), Longest(63)
+    ] = "Issuer"
+    group: Annotated[str, Doc("API group of the issuer."), Fewest(1), Longest(253)] = (
+        "cert-manager.io"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Certificates:
     """Who issues the certificates of brokers and users, and for how long."""
 

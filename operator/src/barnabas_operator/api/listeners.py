@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated, ClassVar, Final
 
 from barnabas_operator.api.authentication import AuthenticationType
-from barnabas_operator.api.certificates import CertificateChainAndKey
+from barnabas_operator.api.certificates import CertificateChainAndKey, IssuerReference
 from barnabas_operator.api.facts import (
     Between,
     Doc,
@@ -279,9 +279,24 @@ class ListenerAuthentication:
 class ListenerTls:
     """Connections are encrypted, with a certificate of the cluster's own CA or one of your own."""
 
+    RULES: ClassVar = (
+        Rule(
+            "!has(self.brokerCertChainAndKey) || !has(self.issuerRef)",
+            "give either brokerCertChainAndKey or issuerRef",
+        ),
+    )
+
     broker_cert_chain_and_key: Annotated[
         CertificateChainAndKey | None,
         Doc("A certificate of your own; that of the cluster's CA if absent."),
+    ] = None
+    issuer_ref: Annotated[
+        IssuerReference | None,
+        Doc(
+            "Issuer of cert-manager for the listener's certificate: the operator keeps a"
+            " Certificate with the hosts that the listener advertises, and brokers show what is"
+            " issued, and renewed, without a restart."
+        ),
     ] = None
 
 
@@ -360,6 +375,18 @@ class Listener:
     def own_certificate(self) -> CertificateChainAndKey | None:
         """The certificate that it shows instead of the cluster's."""
         return self.tls.broker_cert_chain_and_key if self.tls is not None else None
+
+    @property
+    def issuer(self) -> IssuerReference | None:
+        """The issuer of the certificate that it shows instead of the cluster's."""
+        return self.tls.issuer_ref if self.tls is not None else None
+
+    def issued_into(self, secret: str) -> Listener:
+        """The listener with the Secret into which its issuer's certificate is written."""
+        if self.tls is None or self.tls.issuer_ref is None:
+            return self
+        own = CertificateChainAndKey(secret_name=secret)
+        return replace(self, tls=replace(self.tls, broker_cert_chain_and_key=own))
 
     @property
     def is_plain(self) -> bool:

@@ -43,13 +43,21 @@ def broken_rules(cluster: KafkaCluster) -> Iterator[str]:
             text = "is a Secret of Kubernetes; remove it: here a development authority issues"
             yield f"spec.certificates.{name}: {text}"
     for each in spec.listeners:
-        if each.own_certificate is not None:
-            where = f"spec.listeners: {each.name}: tls.brokerCertChainAndKey"
-            text = "is a Secret of Kubernetes; remove it: here a development authority issues"
-            yield f"{where}: {text}"
+        yield from _brought_certificate(each)
     yield from listener_problems(cluster)
     yield from _listener_rules(spec.listeners)
     yield from setting_problems(spec.config)
+
+
+def _brought_certificate(listener: Listener) -> Iterator[str]:
+    brought = {
+        "brokerCertChainAndKey": (listener.own_certificate, "a Secret of Kubernetes"),
+        "issuerRef": (listener.issuer, "for cert-manager on Kubernetes"),
+    }
+    for name, (given, what) in brought.items():
+        if given is not None:
+            text = f"is {what}; remove it: here a development authority issues"
+            yield f"spec.listeners: {listener.name}: tls.{name}: {text}"
 
 
 def _listener_rules(listeners: Sequence[Listener]) -> Iterator[str]:

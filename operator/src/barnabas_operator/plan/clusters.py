@@ -51,6 +51,7 @@ from barnabas_operator.plan.versions import as_before, is_held, stamped
 from barnabas_operator.resources import listeners
 from barnabas_operator.resources.brokers import broker_services, broker_workload, claim_size
 from barnabas_operator.resources.config import internal_topics
+from barnabas_operator.resources.issued_certificates import issued_certificates, pending
 from barnabas_operator.resources.network_policies import network_policies
 from barnabas_operator.resources.objects import Document
 from barnabas_operator.resources.zookeeper import zookeeper_objects
@@ -171,7 +172,7 @@ def check_version(snapshot: Snapshot, draft: Draft) -> None:
 
 
 def _wanted(snapshot: Snapshot, draft: Draft) -> list[Document]:
-    cluster, images = snapshot.cluster, snapshot.chosen
+    cluster, images, observed = snapshot.cluster, snapshot.chosen, snapshot.observed
     members = snapshot.selector_of(snapshot.names.zookeeper)
     brokers = snapshot.selector_of(snapshot.names.broker)
     wanted = [
@@ -183,7 +184,10 @@ def _wanted(snapshot: Snapshot, draft: Draft) -> list[Document]:
         ),
         *zookeeper_objects(cluster, image=images.zookeeper, selector=members),
         *broker_services(cluster, selector=brokers),
+        *issued_certificates(cluster, observed.listener_hosts, observed.objects),
     ]
+    if unissued := list(pending(cluster, observed.objects)):
+        draft.find(Reason.CERTIFICATE_PENDING, shortened(unissued))
     if waiting := listeners.pending(cluster, snapshot.observed.objects):
         draft.find(Reason.LISTENER_PENDING, shortened(waiting))
     ports = node_ports(cluster, snapshot.observed.objects)
@@ -298,9 +302,17 @@ CHECKS: Final = (
     ),
     Check(
         name="objects",
-        looks_at="NetworkPolicies, Services, ConfigMaps, PodDisruptionBudgets and StatefulSets",
+        looks_at=(
+            "NetworkPolicies, Services, Certificates, ConfigMaps, PodDisruptionBudgets and"
+            " StatefulSets"
+        ),
         run=check_objects,
-        reasons=(Reason.NODE_PORTS_PENDING, Reason.LISTENER_PENDING, Reason.VALUE_ALTERED),
+        reasons=(
+            Reason.NODE_PORTS_PENDING,
+            Reason.LISTENER_PENDING,
+            Reason.CERTIFICATE_PENDING,
+            Reason.VALUE_ALTERED,
+        ),
     ),
     Check(
         name="version",

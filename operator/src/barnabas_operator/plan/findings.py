@@ -178,6 +178,11 @@ class Reason(StrEnum):
         Severity.STALLED,
         "The Secret of a listener's own certificate cannot be used; what it shows stays as it is.",
     )
+    CERTIFICATE_PENDING = (
+        "CertificatePending",
+        Severity.WAITING,
+        "An issuer has not issued the certificate of a listener yet; what it shows stays as it is.",
+    )
     CERTIFICATE_LACKS_HOSTS = (
         "CertificateLacksHosts",
         Severity.WARNING,

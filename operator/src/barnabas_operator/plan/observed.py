@@ -68,6 +68,8 @@ class Observed:
     modes: Mapping[str, str] = field(default_factory=dict)
     # How far log recovery has come, by the pod of the broker.
     recovery: Mapping[str, str] = field(default_factory=dict)
+    # The hosts by which clients reach each listener, as far as they are known.
+    listener_hosts: Mapping[str, frozenset[str]] = field(default_factory=dict)
     # What was found out about certificates.
     certificates: Sequence[Finding] = ()
     # Where the operator runs that observed it.

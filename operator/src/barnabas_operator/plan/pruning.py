@@ -16,7 +16,9 @@ from barnabas_operator.plan.steps import DeleteObject
 
 Object = Mapping[str, Any]
 
-KINDS: Final = frozenset({"Service", "ConfigMap", "Ingress", "TLSRoute", "NetworkPolicy"})
+KINDS: Final = frozenset(
+    {"Service", "ConfigMap", "Ingress", "TLSRoute", "NetworkPolicy", "Certificate"}
+)
 
 
 def surplus(

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from barnabas_operator.api.reading import Metadata
-from barnabas_operator.kube import CLAIMS, CLUSTERS, KINDS, PODS, Kind, KubeError
+from barnabas_operator.kube import (
+    CERTIFICATES,
+    CLAIMS,
+    CLUSTERS,
+    KINDS,
+    PODS,
+    TLS_ROUTES,
+    Kind,
+    KubeError,
+)
 from barnabas_operator.names import RACK
 from barnabas_operator.plan.steps import Apply, DeleteObject, DeletePod, GrowClaim, LabelClaim, Step
 from barnabas_operator.reconcile.context import Context, Regarding
@@ -16,6 +25,11 @@ from barnabas_operator.reconcile.ownership import apply_owned
 
 logger = logging.getLogger(__name__)
 
+# What has the definitions of kinds that an API server need not know.
+DEFINED_BY: Final = {
+    CERTIFICATES.kind: "cert-manager",
+    TLS_ROUTES.kind: "the Gateway API with its experimental channel",
+}
 # Of an API server's message in a condition; a refused StatefulSet names a kilobyte of fields.
 LONGEST: Final = 200
 
@@ -53,10 +67,11 @@ def apply_steps(
         except KubeError as error:
             if not (error.refused or _ends_an_eviction(step, error) or _is_unserved(step, error)):
                 raise
+            message = _unserved(step) if _is_unserved(step, error) else error.message
             logger.debug("%s/%s: refused: %s", meta.namespace, meta.name, error.message)
-            refused.append(Refused(step=step, message=error.message))
+            refused.append(Refused(step=step, message=message))
             context.count_step(action, "refused")
-            note = f"{step}; the API server refuses it: {short(error.message)}"
+            note = f"{step}; the API server refuses it: {short(message)}"
             context.events.record(
                 regarding, action=action, reason="Refused", note=note, warning=True
             )
@@ -82,6 +97,14 @@ def _ends_an_eviction(step: Step, error: KubeError) -> bool:
 def _is_unserved(step: Step, error: KubeError) -> bool:
     """Whether the API server does not know the kind of an object: its definition is missing."""
     return isinstance(step, Apply) and error.status == 404
+
+
+def _unserved(step: Step) -> str:
+    """What to install for an object of a kind that the API server does not know."""
+    body = step.body if isinstance(step, Apply) else {}
+    api_version, kind = body.get("apiVersion", ""), body.get("kind", "")
+    remedy = DEFINED_BY.get(kind, "what defines it")
+    return f"the API server has no {kind} of {api_version}; install {remedy}"
 
 
 def summary(refused: Sequence[Refused]) -> str:

@@ -27,6 +27,7 @@ from barnabas_operator.api.reading import Resource
 from barnabas_operator.brokers import Brokers, BrokersError, Endpoint
 from barnabas_operator.kube import (
     BUDGETS,
+    CERTIFICATES,
     CLAIMS,
     CONFIG_MAPS,
     KINDS,
@@ -63,7 +64,7 @@ from barnabas_operator.reconcile.templates import without_invalid_templates
 from barnabas_operator.resources import brokers, zookeeper
 from barnabas_operator.resources import listeners as routing
 from barnabas_operator.resources.brokers import TLS_VOLUME, claim_size, storage_estimate
-from barnabas_operator.resources.certificates import broker_hosts
+from barnabas_operator.resources.certificates import LISTENER_PREFIX, broker_hosts
 from barnabas_operator.resources.config import inter_broker_listener
 
 Cluster = Resource[KafkaCluster]
@@ -83,14 +84,19 @@ def reconcile_cluster(cluster: Cluster, context: Context, contradiction: str = "
         check_availability(snapshot_of(cluster, observed, context.images), draft)
         draft.find(Reason.INVALID_SPEC, refusal)
         return _write(cluster, observed, draft.findings, context)
+    hosts = listener_hosts_of(cluster, observed)
     certificates = reconcile_certificates(
         cluster,
         broker_hosts_of(cluster, observed),
         context,
-        of_listeners=listener_hosts_of(cluster, observed),
+        of_listeners=hosts,
         in_use=lambda store: may_read(cluster, observed, store),
     )
-    observed = dataclasses.replace(observed, certificates=certificates.findings)
+    observed = dataclasses.replace(
+        observed,
+        certificates=certificates.findings,
+        listener_hosts={name: frozenset(each) for name, each in hosts.items()},
+    )
     if not (certificates.complete or _mounts_certificates(cluster, observed)):
         draft = Draft(findings=list(certificates.findings))
         check_availability(snapshot_of(cluster, observed, context.images), draft)
@@ -264,10 +270,13 @@ def observe(cluster: Cluster, context: Context) -> Observed:
 
 
 def routes_of(body: KafkaCluster) -> list[Kind]:
-    """The kinds that only listeners of some types have: those that are there, or were."""
+    """The kinds that only some listeners have, by type or issuer: those that are there, or were."""
     types = {str(each.type) for each in body.spec.listeners}
     types |= {each.type for each in body.status.listeners}
-    return [KINDS[kind] for type_, kind in routing.KIND_OF.items() if type_ in types]
+    kinds = [KINDS[kind] for type_, kind in routing.KIND_OF.items() if type_ in types]
+    shown = any(each.name.startswith(LISTENER_PREFIX) for each in body.status.certificates)
+    issued = any(each.issuer is not None for each in body.spec.listeners)
+    return [*kinds, CERTIFICATES] if issued or shown else kinds
 
 
 def _listed(
@@ -281,7 +290,7 @@ def _listed(
     try:
         return context.kube.list(kind, namespace, labels)
     except KubeError as error:
-        optional = (NETWORK_POLICIES.kind, *routing.KIND_OF.values())
+        optional = (NETWORK_POLICIES.kind, CERTIFICATES.kind, *routing.KIND_OF.values())
         if kind.kind in optional and error.status in (403, 404):
             return []
         raise

@@ -105,7 +105,13 @@ def listener_certificates(
         store, trust = listener_store(each.name), listener_trust(each.name)
         place = f"listener {each.name}: Secret {source.secret_name}"
         try:
-            identity = _identity(source, get(source.secret_name), now)
+            secret = get(source.secret_name)
+            if secret is None and each.issuer is not None:
+                # The plan says what the issuer waits for.
+                stores[store] = shown.store(store)
+                trusted |= shown.trust(trust) if stores[store] else {}
+                continue
+            identity = _identity(source, secret, now)
             stores[store] = identity.pair.key + identity.pair.certificate
             trusted[trust] = identity.authorities
         except CertificateError as error:

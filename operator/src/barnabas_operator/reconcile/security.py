@@ -48,14 +48,23 @@ Cluster = Resource[KafkaCluster]
 
 
 def as_recorded(cluster: Cluster, context: Context) -> tuple[Cluster, str]:
-    """The cluster as it is secured, and what in its spec contradicts that. Raises KubeError."""
+    """The cluster as it is secured, and what in its spec contradicts that. Raises KubeError.
+
+    Listeners whose certificates are issued name the Secrets into which they are written.
+    """
     spec = cluster.body.spec
     asked = Security.SECURED if spec.secured else Security.INSECURE
     recorded = _recorded(cluster, context)
     mode = recorded or asked
     secured = mode is Security.SECURED
     status = _record(recorded, cluster, context)
-    body = dataclasses.replace(cluster.body, spec=spec.in_mode(secured=secured), status=status)
+    names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
+    wanted = spec.in_mode(secured=secured)
+    listeners = (
+        each.issued_into(names.listener_certificate(each.name)) for each in wanted.listeners
+    )
+    wanted = dataclasses.replace(wanted, listeners=tuple(listeners))
+    body = dataclasses.replace(cluster.body, spec=wanted, status=status)
     known = Resource(cluster.meta, body, cluster.unknown_fields)
     if spec.insecure is None:
         unknown = recorded is None and bool(_claims(cluster, context))

@@ -26,7 +26,14 @@ from barnabas_broker.log.producer_state import Origin, ProducerState
 from barnabas_kafka.ids import TopicPartition
 from tests.broker.log.disk import Disk
 from tests.broker.log.images import Tree, write_tree
-from tests.broker.log.samples import NOW, batch_of, marker_of, open_directories, validated
+from tests.broker.log.samples import (
+    NOW,
+    batch_of,
+    housekeep,
+    marker_of,
+    open_directories,
+    validated,
+)
 
 SMALL = LogConfig(
     segment_bytes=600, index_interval_bytes=150, segment_index_bytes=240, file_delete_delay_ms=10
@@ -267,7 +274,7 @@ class Player:
     def delete_records(self, tp: TopicPartition, offset: int) -> None:
         self.logs.logs[tp].delete_records_before(offset)
         self.note(f"delete records of {tp} before {offset}")
-        self.logs.housekeeping(self.now_ms)
+        housekeep(self.logs, self.now_ms)
         self.note("rename old segments")
         self.now_ms += 20
         self.logs.remove_due(self.now_ms)

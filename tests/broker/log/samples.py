@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -100,6 +101,13 @@ def open_log(
         Checkpointed(clean=clean, recovery_point=recovery_point, log_start_offset=log_start_offset),
         now_ms=now_ms,
     )
+
+
+def housekeep(logs: LogDirectories, now_ms: int, **options: Any) -> None:
+    """Retention, and the removal of files whose delay is over, as background tasks do both."""
+    for _ in logs.retention(now_ms):
+        pass
+    logs.remove_due(now_ms, **options)
 
 
 def append(log: PartitionLog, data: bytes, *, epoch: int = 0, now_ms: int = NOW) -> int:

@@ -34,6 +34,7 @@ from tests.broker.log.samples import (
     append,
     batch_of,
     fill,
+    housekeep,
     open_directories,
     read_all,
 )
@@ -387,9 +388,9 @@ def test_a_deleted_partition_makes_room_for_a_new_one(tmp_path: Path) -> None:
     leaving = list(tmp_path.glob("orders-3.*-delete"))
     assert len(leaving) == 1
     assert logs.create(TP, LogConfig(), None, NOW).log_end_offset == 0
-    logs.housekeeping(NOW + 499)
+    housekeep(logs, NOW + 499)
     assert leaving[0].exists()
-    logs.housekeeping(NOW + 500)
+    housekeep(logs, NOW + 500)
     assert not leaving[0].exists()
     assert part.read() == expected
     logs.close()
@@ -403,7 +404,7 @@ def test_a_deletion_that_was_interrupted_is_finished(tmp_path: Path) -> None:
     logs.close()
     again = open_directories(tmp_path)
     assert again.logs == {}
-    again.housekeeping(NOW)
+    housekeep(again, NOW)
     assert not list(tmp_path.glob("*-delete"))
     again.close()
 
@@ -424,12 +425,12 @@ def test_housekeeping_applies_retention_and_removes_files_later(tmp_path: Path) 
     log = logs.create(TP, config, None, NOW)
     fill(log, 9)
     work: list[Work] = []
-    logs.housekeeping(NOW + 5000, run=work.append)
+    housekeep(logs, NOW + 5000, run=work.append)
     assert log.log_start_offset == 9
     assert work == []
     deleted = list((tmp_path / "orders-3").glob("*.deleted"))
     assert deleted
-    logs.housekeeping(NOW + 65_000, run=work.append)
+    housekeep(logs, NOW + 65_000, run=work.append)
     assert all(path.exists() for path in deleted)
     for removal in work:
         removal()

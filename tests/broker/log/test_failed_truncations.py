@@ -9,7 +9,7 @@ from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.health import Finding
 from barnabas_kafka.errors import KafkaError
 from tests.broker.log.disk import Disk, using
-from tests.broker.log.samples import NOW, TP, fill, open_directories, read_all
+from tests.broker.log.samples import NOW, TP, fill, housekeep, open_directories, read_all
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EMFILE])
@@ -33,7 +33,7 @@ def test_a_log_that_cannot_begin_again_is_kept(
             logs.truncate_fully_at(TP, 50, now_ms=NOW)
         assert (log.log_end_offset, read_all(log)) == (6, held)
         assert sorted(it.name for it in log.directory.glob("*.log")) == files
-        logs.housekeeping(NOW + 120_000)
+        housekeep(logs, NOW + 120_000)
         logs.close(now_ms=NOW)
         logs = open_directories(tmp_path / "data", config=LogConfig(segment_bytes=200))
         assert logs.clean_start

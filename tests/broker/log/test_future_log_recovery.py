@@ -12,7 +12,7 @@ from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.directories import LogDirectoryError
 from barnabas_broker.log.move_record import MoveRecord
 from barnabas_kafka.errors import ErrorCode, KafkaError
-from tests.broker.log.samples import NOW, TP, append, batch_of, fill, open_directories
+from tests.broker.log.samples import NOW, TP, append, batch_of, fill, housekeep, open_directories
 
 
 def pair(tmp_path: Path, *, old: int, new: int) -> tuple[Path, Path]:
@@ -42,7 +42,7 @@ def test_the_longer_copy_is_opened(tmp_path: Path) -> None:
     assert logs.logs[TP].log_end_offset == 7
     assert not (two / "orders-3" / move_record.NAME).exists()
     assert not (one / "orders-3").exists()
-    logs.housekeeping(NOW)
+    housekeep(logs, NOW)
     assert not list(one.glob("orders-3*"))
     logs.close()
     open_directories(one, two).close()

@@ -25,7 +25,14 @@ from tests.broker.log.history import (
     contents_of,
 )
 from tests.broker.log.images import Loss, Machine, write_tree
-from tests.broker.log.samples import NOW, batch_of, marker_of, open_directories, validated
+from tests.broker.log.samples import (
+    NOW,
+    batch_of,
+    housekeep,
+    marker_of,
+    open_directories,
+    validated,
+)
 
 POWER: list[Loss] = [loss for loss in Loss if loss is not Loss.KILL]
 LOG_START = 3
@@ -303,7 +310,7 @@ def test_a_copy_that_retention_overtakes_begins_again(tmp_path: Path) -> None:
     move.take(move.next_part(200), now_ms=NOW)  # type: ignore[arg-type]
     assert move.opened().log_end_offset > 0
     log.delete_records_before(15)
-    logs.housekeeping(NOW)
+    housekeep(logs, NOW)
     copy_all(move)
     assert move.try_switch(NOW)
     assert move.stage is Stage.SWITCHED

@@ -187,15 +187,13 @@ def _whole_header(window: bytes, index: int) -> bool:
     )
 
 
-def scan(
-    file: DataFile, position: int = 0, *, window: int = SCAN_WINDOW
-) -> Iterator[tuple[StoredBatch, memoryview]]:
+def scan(file: DataFile, *, window: int = SCAN_WINDOW) -> Iterator[tuple[StoredBatch, memoryview]]:
     """Every batch with its bytes, checked by CRC; stops at a torn end, raises on anything wrong.
 
     Reads ``window`` bytes at a time; a batch larger than that is read alone, its size bounded by
     the file's.
     """
-    view, start = memoryview(b""), position
+    view, start, position = memoryview(b""), 0, 0
     while file.size - position > _PREFIX.size:
         index = position - start
         if index + _V2_HEADER > len(view) and start + len(view) < file.size:

@@ -6,7 +6,7 @@ as unclean: KAFKA-10471); load the partitions; and, on the way out, close the lo
 checkpoints, and put the marker back last of all.
 
 What may block for long is handed out as callables: ``checkpoint_work`` and the ``run`` argument
-of ``housekeeping`` let the event loop give them to a thread.
+of ``remove_due`` let the event loop give them to a thread.
 """
 
 from __future__ import annotations
@@ -468,15 +468,6 @@ class LogDirectories:
 
     # --- background tasks -----------------------------------------------------------------------
 
-    def housekeeping(self, now_ms: int, *, run: Callable[[Work], None] = _at_once) -> None:
-        """Retention, producer expiration, and the removal of files whose delay is over.
-
-        ``run`` gets the removals, which may block; pass something that hands them to a thread.
-        """
-        for _ in self.retention(now_ms):
-            pass
-        self.remove_due(now_ms, run=run)
-
     def retention(self, now_ms: int) -> Generator[None, bool | None, None]:
         """Retention and producer expiration, a log at each step; more may happen between two."""
 
@@ -501,7 +492,10 @@ class LogDirectories:
             self.checkpoint_work_of(home)()
 
     def remove_due(self, now_ms: int, *, run: Callable[[Work], None] = _at_once) -> None:
-        """Remove the files and directories whose delay is over; cheap to ask often."""
+        """Remove the files and directories whose delay is over; cheap to call often.
+
+        ``run`` gets the removals, which may block; pass something that hands them to a thread.
+        """
         for work in self._removals.take_due(now_ms):
             run(work)
 

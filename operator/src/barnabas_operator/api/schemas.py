@@ -36,13 +36,13 @@ _BOUNDS: Final = {
 }
 
 
-def schema_of(declaring: type, doc: str = "") -> Schema:
+def schema_of(declaring: type) -> Schema:
     """The schema of a declaring dataclass as an object."""
     declared = fields_of(declaring)
     defaults = getattr(declaring, "DEFAULTS", True)
     schema: Schema = {
         "type": "object",
-        "description": doc or (declaring.__doc__ or "").strip().splitlines()[0],
+        "description": (declaring.__doc__ or "").strip().splitlines()[0],
         "properties": {each.name: _schema_of_field(each, defaults=defaults) for each in declared},
     }
     required = [field.name for field in declared if field.required]

@@ -22,6 +22,7 @@ from barnabas_broker.server.transport.buffers import BufferPool
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.records.builder import build_batch
+from tests.broker.log.samples import housekeep
 from tests.broker.server.running import Wire, port_of, running_node
 from tests.waiting import ANSWER, seconds, wait_for
 
@@ -255,7 +256,7 @@ def test_retention_that_fails_for_one_log_is_done_for_the_others(
             return []
 
         monkeypatch.setattr(PartitionLog, "delete_old_segments", retain)
-        node.broker.logs.housekeeping(0)
+        housekeep(node.broker.logs, 0)
         assert {it.partition for it in done if it.topic == "t"} == {0, 1, 2}
 
 

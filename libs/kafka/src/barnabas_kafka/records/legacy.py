@@ -236,7 +236,6 @@ def build_message_set(
     *,
     magic: int,
     codec: Codec = Codec.NONE,
-    level: int | None = None,
     timestamp_type: TimestampType = TimestampType.CREATE,
 ) -> bytes:
     """A message set of `records` with their offsets; one wrapper around them if compressed.
@@ -265,7 +264,7 @@ def build_message_set(
     )
     if codec is Codec.NONE:
         return content
-    packed = compress(codec, content, level, magic=magic)
+    packed = compress(codec, content, magic=magic)
     latest = max(record.timestamp for record in records)
     return encode_message(
         Message(records[-1].offset, latest, None, packed, magic, attributes | codec)

@@ -23,6 +23,7 @@ from barnabas_kafka.protocol.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from barnabas_kafka.records.builder import build_batch
+from tests.broker.log.samples import housekeep
 from tests.broker.server.peers.replication.hand_made import (
     T0,
     T_ID,
@@ -214,7 +215,7 @@ def test_a_follower_that_is_far_behind_starts_where_the_leader_does(pair: HandMa
         leader.do(lambda: leader.partition().log.roll(NOW_MS))
         assert wire.produce("t", batch(b"late")).error_code == 0
     leader.do(lambda: leader.partition().delete_records_before(9))
-    leader.do(lambda: leader.node.broker.logs.housekeeping(NOW_MS))
+    leader.do(lambda: housekeep(leader.node.broker.logs, NOW_MS))
     pair.show(pair.members[1])
     until_same(pair)
     log = pair.members[1].partition().log

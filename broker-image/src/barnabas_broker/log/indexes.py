@@ -22,9 +22,11 @@ from __future__ import annotations
 import contextlib
 import struct
 import sys
+from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_left, bisect_right
 from pathlib import Path
+from typing import ClassVar
 
 from barnabas_broker.invariants import violated
 from barnabas_broker.log.files import DataFile
@@ -120,7 +122,71 @@ class _IndexFile:
         self.preallocated = False
 
 
-class OffsetIndex:
+class _Index(ABC):
+    """Entries in ascending order, in memory once they are needed (Kafka's `AbstractIndex`)."""
+
+    __slots__ = ("_capacity", "_entries", "_file", "base_offset")
+
+    ENTRY_SIZE: ClassVar[int]
+    RESERVED: ClassVar[int] = 0
+    """Slots that `is_full` and `room` do not count."""
+
+    def __init__(self, path: Path, base_offset: int, *, max_bytes: int) -> None:
+        self.base_offset = base_offset
+        self._file = _IndexFile(path, self.ENTRY_SIZE, max_bytes)
+        self._capacity = max_bytes // self.ENTRY_SIZE - self.RESERVED
+        self._entries: array[int] | None = None
+
+    @abstractmethod
+    def _loaded(self) -> array[int]:
+        """The entries; raises CorruptIndexError where the file cannot have been written so."""
+
+    @abstractmethod
+    def write(self) -> None:
+        """Bring the file up to the entries in memory."""
+
+    def _write_behind(self) -> None:
+        """Write what is pending, if that can be done: the batch is in the log, nothing may fail.
+
+        Otherwise the next flush does it, and reports the error.
+        """
+        with contextlib.suppress(OSError):
+            self.write()
+
+    @property
+    def path(self) -> Path:
+        return self._file.path
+
+    @path.setter
+    def path(self, path: Path) -> None:
+        self._file.path = path
+
+    def __len__(self) -> int:
+        return len(self._loaded())
+
+    @property
+    def is_full(self) -> bool:
+        entries = self._entries
+        return len(self._loaded() if entries is None else entries) >= self._capacity
+
+    @property
+    def room(self) -> int:
+        """How many entries can still be added."""
+        return self._capacity - len(self._loaded())
+
+    def preallocate(self) -> None:
+        self._loaded()
+        if not self._file.preallocated:
+            self._file.grow()
+
+    def trim(self) -> None:
+        """Write everything and cut the preallocated rest off."""
+        if self._entries is not None:
+            self.write()
+            self._file.trim()
+
+
+class OffsetIndex(_Index):
     """Last offset of a batch → position of the batch, for one batch every few kilobytes.
 
     Entries are ``relative offset << 32 | position``: one sorted array answers both questions.
@@ -130,24 +196,13 @@ class OffsetIndex:
     and the entry is then located without reading the log.
     """
 
-    __slots__ = ("_capacity", "_entries", "_file", "_firsts", "base_offset")
+    __slots__ = ("_firsts",)
 
     ENTRY_SIZE = 8
 
     def __init__(self, path: Path, base_offset: int, *, max_bytes: int) -> None:
-        self.base_offset = base_offset
-        self._file = _IndexFile(path, self.ENTRY_SIZE, max_bytes)
-        self._capacity = max_bytes // self.ENTRY_SIZE
-        self._entries: array[int] | None = None
+        super().__init__(path, base_offset, max_bytes=max_bytes)
         self._firsts = array("i")  # Relative lower bounds beside the entries, -1 where unknown.
-
-    @property
-    def path(self) -> Path:
-        return self._file.path
-
-    @path.setter
-    def path(self, path: Path) -> None:
-        self._file.path = path
 
     def create(self) -> None:
         self._entries, self._firsts = array("Q"), array("i")
@@ -184,19 +239,6 @@ class OffsetIndex:
             raise CorruptIndexError(f"{self._file.path} points past the end of the log")
         return True
 
-    def __len__(self) -> int:
-        return len(self._loaded())
-
-    @property
-    def is_full(self) -> bool:
-        entries = self._entries
-        return len(self._loaded() if entries is None else entries) >= self._capacity
-
-    @property
-    def room(self) -> int:
-        """How many entries can still be added."""
-        return self._capacity - len(self._loaded())
-
     @property
     def last_offset(self) -> int:
         """The last offset indexed; the segment's base offset when there is none."""
@@ -226,7 +268,7 @@ class OffsetIndex:
         self._firsts.append(UNKNOWN if first == UNKNOWN else first - self.base_offset)
         assert len(self._firsts) == len(entries), violated("every index entry has its lower bound")
         if len(entries) - self._file.written >= PENDING_LIMIT:
-            _write_behind(self)
+            self._write_behind()
 
     def lookup(self, offset: int) -> tuple[int, int]:
         """The greatest entry at or below ``offset``; (base offset, 0) when all lie above it."""
@@ -276,11 +318,6 @@ class OffsetIndex:
         self._entries, self._firsts = array("Q"), array("i")
         self._file.cut(0)
 
-    def preallocate(self) -> None:
-        self._loaded()
-        if not self._file.preallocated:
-            self._file.grow()
-
     def write(self) -> None:
         """Bring the file up to the entries in memory."""
         if self._entries is None or len(self._entries) == self._file.written:
@@ -290,77 +327,38 @@ class OffsetIndex:
             pending.byteswap()
         self._file.write(pending.tobytes())
 
-    def trim(self) -> None:
-        """Write everything and cut the preallocated rest off."""
-        if self._entries is not None:
-            self.write()
-            self._file.trim()
-
-
-def _write_behind(index: OffsetIndex | TimeIndex) -> None:
-    """Write what is pending, if that can be done: the batch is in the log, so nothing may fail.
-
-    Otherwise the next flush does it, and reports the error.
-    """
-    with contextlib.suppress(OSError):
-        index.write()
-
 
 def _position_of(entry: int) -> int:
     return entry & _LOW_HALF
 
 
-class TimeIndex:
+class TimeIndex(_Index):
     """Greatest timestamp so far → last offset of the batch that has it."""
 
-    __slots__ = ("_capacity", "_file", "_offsets", "_timestamps", "base_offset")
+    __slots__ = ("_offsets",)
 
     ENTRY_SIZE = 12
+    RESERVED = 1  # For the entry written when the segment is rolled.
 
     def __init__(self, path: Path, base_offset: int, *, max_bytes: int) -> None:
-        self.base_offset = base_offset
-        self._file = _IndexFile(path, self.ENTRY_SIZE, max_bytes)
-        self._capacity = max_bytes // self.ENTRY_SIZE - 1
-        self._timestamps: array[int] | None = None
+        super().__init__(path, base_offset, max_bytes=max_bytes)
         self._offsets: array[int] = array("i")
 
-    @property
-    def path(self) -> Path:
-        return self._file.path
-
-    @path.setter
-    def path(self, path: Path) -> None:
-        self._file.path = path
-
     def create(self) -> None:
-        self._timestamps = array("q")
+        self._entries = array("q")
         self._offsets = array("i")
         self._file.create()
 
     def _loaded(self) -> array[int]:
-        if self._timestamps is None:
+        if self._entries is None:
             timestamps, offsets = array("q"), array("i")
             for timestamp, offset in _TIME_ENTRY.iter_unpack(self._file.load()):
                 timestamps.append(timestamp)
                 offsets.append(offset)
             if timestamps and (timestamps[0] > timestamps[-1] or offsets[-1] < 0):
                 raise CorruptIndexError(f"{self._file.path} is not in ascending order")
-            self._timestamps, self._offsets = timestamps, offsets
-        return self._timestamps
-
-    def __len__(self) -> int:
-        return len(self._loaded())
-
-    @property
-    def is_full(self) -> bool:
-        """One slot stays free for the entry written when the segment is rolled."""
-        timestamps = self._timestamps
-        return len(self._loaded() if timestamps is None else timestamps) >= self._capacity
-
-    @property
-    def room(self) -> int:
-        """How many entries can still be added; the slot for the roll is not counted."""
-        return self._capacity - len(self._loaded())
+            self._entries, self._offsets = timestamps, offsets
+        return self._entries
 
     def entry(self, number: int) -> tuple[int, int]:
         """(timestamp, offset) of the nth entry."""
@@ -371,8 +369,8 @@ class TimeIndex:
 
         Raises CorruptIndexError, after which the segment has to be scanned.
         """
-        if self._timestamps is not None:
-            return bool(self._timestamps)
+        if self._entries is not None:
+            return bool(self._entries)
         ends = self._file.ends()
         if ends is None:
             return False
@@ -384,13 +382,13 @@ class TimeIndex:
     @property
     def last_entry(self) -> tuple[int, int]:
         """(timestamp, offset) of the last entry; (-1, base offset) when there is none."""
-        if self._timestamps is None:
+        if self._entries is None:
             ends = self._file.ends()
             if ends is None:
                 return -1, self.base_offset
             timestamp, offset = _TIME_ENTRY.unpack(ends[1])
             return timestamp, self.base_offset + offset
-        timestamps = self._timestamps
+        timestamps = self._entries
         if not timestamps:
             return -1, self.base_offset
         return timestamps[-1], self.base_offset + self._offsets[-1]
@@ -402,7 +400,7 @@ class TimeIndex:
             timestamps.append(timestamp)
             self._offsets.append(offset - self.base_offset)
             if len(timestamps) - self._file.written >= PENDING_LIMIT:
-                _write_behind(self)
+                self._write_behind()
 
     def lookup(self, timestamp: int) -> tuple[int, int]:
         """The youngest entry at or before ``timestamp``; (-1, base offset) when all are later."""
@@ -421,24 +419,13 @@ class TimeIndex:
 
     def reset(self) -> None:
         """Empty the index, whatever the file holds."""
-        self._timestamps, self._offsets = array("q"), array("i")
+        self._entries, self._offsets = array("q"), array("i")
         self._file.cut(0)
-
-    def preallocate(self) -> None:
-        self._loaded()
-        if not self._file.preallocated:
-            self._file.grow()
 
     def write(self) -> None:
         """Bring the file up to the entries in memory."""
-        if self._timestamps is None or len(self._timestamps) == self._file.written:
+        if self._entries is None or len(self._entries) == self._file.written:
             return
         start = self._file.written
-        pending = zip(self._timestamps[start:], self._offsets[start:], strict=True)
+        pending = zip(self._entries[start:], self._offsets[start:], strict=True)
         self._file.write(b"".join(_TIME_ENTRY.pack(time, offset) for time, offset in pending))
-
-    def trim(self) -> None:
-        """Write everything and cut the preallocated rest off."""
-        if self._timestamps is not None:
-            self.write()
-            self._file.trim()

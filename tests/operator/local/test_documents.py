@@ -245,6 +245,19 @@ def _user(name: str = "billing", **spec: Any) -> Document:
             },
             "authorization.acls[0].resource: name is for all types but cluster",
         ),
+        (
+            {
+                "authorization": {
+                    "acls": [
+                        {
+                            "resource": {"type": "user", "name": "billing"},
+                            "operations": ["CreateTokens"],
+                        }
+                    ]
+                }
+            },
+            "authorization.acls[0].resource: the name of a user is its principal, such as User:",
+        ),
         ({"authentication": {"type": "tls"}}, "authentication: KafkaCluster quickstart has no"),
         ({"listener": "other"}, "authentication: KafkaCluster quickstart has no listener other"),
         ({"cluster": "other"}, "cluster: there is no KafkaCluster other"),

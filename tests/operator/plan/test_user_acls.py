@@ -45,6 +45,22 @@ def test_a_streams_application_has_its_internal_names() -> None:
     assert f"allow Write on {ids}" in found
 
 
+def test_delegation_tokens_are_resources() -> None:
+    """One by its id, and those of another user by its principal, as kafka-acls has them."""
+    rules = [
+        {"resource": {"type": "delegationToken", "name": "id-1"}, "operations": ["Describe"]},
+        {
+            "resource": {"type": "user", "name": "User:billing"},
+            "operations": ["CreateTokens", "DescribeTokens"],
+        },
+    ]
+    assert _acls(acls=rules) == [
+        "allow CreateTokens on user User:billing",
+        "allow Describe on delegationToken id-1",
+        "allow DescribeTokens on user User:billing",
+    ]
+
+
 def test_rules_are_one_acl_for_each_operation() -> None:
     """With host and permission; the cluster has a name of its own; the same ACL is there once."""
     rules = [

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import re
 from base64 import b64decode, b64encode
 from dataclasses import replace
+from math import log2
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from barnabas_operator.brokers import BrokersError
 from barnabas_operator.kube import USERS, Document, KubeError
 from barnabas_operator.plan.user_acls import Acl
 from barnabas_operator.reconcile.reconciler import Key, reconcile
+from barnabas_operator.reconcile.user_files import generate_password
 from tests.operator import examples
 from tests.operator.memory_kube import MemoryKube
 from tests.operator.ports import MemoryBrokers, context_on, user_ledger
@@ -660,3 +663,13 @@ def test_no_secret_in_logs_events_and_statuses(caplog: pytest.LogCaptureFixture)
     for password in passwords:
         assert password not in output
         assert b64encode(password.encode()).decode() not in output
+
+
+def test_generated_passwords_have_at_least_128_bits() -> None:
+    """By how much each place differs among many; the Secret has one of them, whole."""
+    found = [generate_password() for _ in range(1000)]
+    assert len({*found}) == len(found)
+    assert sum(log2(len({*place})) for place in zip(*found, strict=True)) >= 128
+    bench = Bench(examples.user())
+    assert re.fullmatch(r"[A-Za-z0-9_-]{32}", bench.secret()["password"])
+    assert bench.password() == bench.secret()["password"]

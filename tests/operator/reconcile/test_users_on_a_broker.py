@@ -233,3 +233,18 @@ def test_a_cluster_without_an_authorizer_says_so(kafka_broker: Broker) -> None:
     with AdminBrokers(kafka_broker.bootstrap_servers) as brokers:
         assert brokers.users(["nobody"]) == {"nobody": UserView(quotas={})}
         assert brokers.users([]) == {}
+
+
+def test_acls_on_delegation_tokens_are_those_of_the_broker(users: Users) -> None:
+    """They are read back as they were asked for: the next pass has nothing to do."""
+    rules = [
+        {"resource": {"type": "delegationToken", "name": "id-1"}, "operations": ["Describe"]},
+        {
+            "resource": {"type": "user", "name": "User:other"},
+            "operations": ["CreateTokens", "DescribeTokens"],
+        },
+    ]
+    document = examples.user("tokens", authorization={"acls": rules})
+    users.apply(document)
+    assert users.view("tokens").acls == acls_of(read_user(document).body.spec.authorization)
+    assert users.run_pass()

@@ -90,6 +90,8 @@ class AclResourceType(StrEnum):
     GROUP = "group"
     CLUSTER = "cluster"
     TRANSACTIONAL_ID = "transactionalId"
+    DELEGATION_TOKEN = "delegationToken"  # noqa: S105 - a type of resource
+    USER = "user"
 
 
 class PatternType(StrEnum):
@@ -113,6 +115,8 @@ class AclOperation(StrEnum):
     DESCRIBE_CONFIGS = "DescribeConfigs"
     ALTER_CONFIGS = "AlterConfigs"
     IDEMPOTENT_WRITE = "IdempotentWrite"
+    CREATE_TOKENS = "CreateTokens"
+    DESCRIBE_TOKENS = "DescribeTokens"
 
 
 class AclPermission(StrEnum):
@@ -132,9 +136,20 @@ class AclResource:
             " : has(self.name)",
             "name is for all types but cluster, of which there is one",
         ),
+        Rule(
+            "self.type != 'user' || !has(self.name) || self.name == '*'"
+            " || self.name.startsWith('User:')",
+            "the name of a user is its principal, such as User:billing",
+        ),
     )
 
-    type: Annotated[AclResourceType, Doc("topic, group, transactionalId or cluster.")]
+    type: Annotated[
+        AclResourceType,
+        Doc(
+            "topic, group, transactionalId, cluster, delegationToken (its id: Describe) or user (a"
+            " principal such as User:billing: CreateTokens and DescribeTokens)."
+        ),
+    ]
     name: Annotated[
         str | None,
         Doc("Name, or its beginning with patternType prefixed; * is every one."),
@@ -152,7 +167,7 @@ class AclRule:
 
     resource: Annotated[AclResource, Doc("The resource.")]
     operations: Annotated[
-        tuple[AclOperation, ...], Doc("Kafka's operations."), Fewest(1), Longest(11)
+        tuple[AclOperation, ...], Doc("Kafka's operations."), Fewest(1), Longest(13)
     ]
     host: Annotated[str, Doc("Address of the client; * is every one."), Fewest(1), Longest(64)] = (
         "*"

@@ -47,6 +47,9 @@ def broken_rules(meta: Metadata, user: KafkaUser) -> Iterator[str]:
         if not _is_named(rule.resource):
             text = "name is for all types but cluster, of which there is one"
             yield f"spec.authorization.acls[{index}].resource: {text}"
+        elif rule.resource.type is AclResourceType.USER and not _is_principal(rule.resource.name):
+            text = "the name of a user is its principal, such as User:billing"
+            yield f"spec.authorization.acls[{index}].resource: {text}"
 
 
 def unfit_for(user: Resource[KafkaUser], cluster: Resource[KafkaCluster]) -> str:
@@ -78,6 +81,10 @@ def _role_rules(role: Role) -> Iterator[str]:
         yield "transactionalId is for producers"
     if streams and (role.application_id is None or role.topic or role.pattern_type):
         yield "streams needs an applicationId, and neither topic nor patternType"
+
+
+def _is_principal(name: str | None) -> bool:
+    return name == "*" or (name or "").startswith("User:")
 
 
 def _is_named(resource: AclResource) -> bool:

@@ -168,7 +168,7 @@ def test_an_offset_of_an_open_transaction_does_not_expire(*, committed: bool, be
     assert offsets_for_the_next_coordinator(scenario) == {}
 
 
-def test_a_commit_beside_an_expiration_is_kept() -> None:
+def test_a_commit_that_meets_an_expiration_is_kept() -> None:
     """Before it, it is not due; after it, it comes behind the tombstone in the log."""
     scenario = Scenario()
     for partition in range(2):

@@ -218,7 +218,7 @@ def test_room_is_looked_for_before_the_first_records_come(
         assert wire.produce("t", OLD).error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_room_is_looked_for_beside_a_volume_that_hangs(
+def test_room_is_looked_for_while_another_volume_hangs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A directory takes no more records than its own volume has room for, whatever others do."""

@@ -120,7 +120,7 @@ def test_clients_wait_for_the_cluster_and_in_turns(embedded: Embedded) -> None:
     asyncio.run(scenario())
 
 
-def test_what_clients_that_have_left_asked_for_is_not_kept(embedded: Embedded) -> None:
+def test_requests_of_clients_that_have_left_are_not_kept(embedded: Embedded) -> None:
     """While ZooKeeper is away clients time out and ask again; nothing holds what they had asked."""
 
     async def scenario() -> None:

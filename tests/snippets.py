@@ -37,7 +37,7 @@ class Snippet:
 def pages() -> list[str]:
     """The documents in Markdown."""
     found = (path for pattern in _PATTERNS for path in ROOT.glob(pattern))
-    names = sorted(path.relative_to(ROOT).as_posix() for path in found)
+    names = sorted({path.relative_to(ROOT).as_posix() for path in found})
     return [each for each in names if not each.startswith(_NOT_PLAYED)]
 
 

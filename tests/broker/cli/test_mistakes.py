@@ -26,10 +26,17 @@ MISTAKES = [
     (2, "barnabas topics create", "Missing argument 'TOPIC...'."),
     (2, "barnabas topics create t --partition 3", "No such option '--partition'. Did you mean"),
     (2, "barnabas topics create t --partitions many", "'many' is not a valid integer"),
+    (2, "barnabas topics create t --partitions -1", "-1 is not in the range 1<=x<=2147483647"),
+    (2, "barnabas topics create t --partitions 99999999999", "is not in the range 1<=x<="),
+    (2, "barnabas topics alter {topic} --partitions 0", "0 is not in the range 1<=x<="),
+    (2, "barnabas topics create t --replication-factor 99999", "is not in the range 1<=x<=32767"),
+    (2, "barnabas offsets {topic} --time 99999999999999999999", "a number is too large for the"),
+    (2, "barnabas consume {topic} --group= --until-end", "the group (group.id) is empty"),
     (2, "barnabas topics list --output xml", "'xml' is not one of 'table', 'json', 'yaml'"),
     # Addresses.
     (2, "barnabas topics list -b localhost:99999", "port 99999 is not between 1 and 65535"),
     (2, "barnabas topics list -b localhost:", "'localhost:' is not a host:port"),
+    (2, "barnabas topics list -b http://{broker}", "http is no protocol of Kafka's; give"),
     (2, "barnabas topics list -b ,", "'' is not a host:port"),
     (1, "barnabas topics list -b 127.0.0.1:1", "cannot reach a broker at 127.0.0.1:1: Connection"),
     (1, "barnabas topics list -b no.such.host.invalid:9092", "cannot reach a broker at no.such"),
@@ -79,6 +86,10 @@ MISTAKES = [
      "One and only one of the following options is required: topic, all-topic-partitions"),
     (1, "kafka-metadata-quorum --bootstrap-server {broker} describe", "barnabas zk status"),
     (1, "zookeeper-shell.sh {broker} ls /brokers/ids", "barnabas zk ls PATH -z HOST:PORT"),
+    (1, "kafka-console-consumer --bootstrap-server {broker} --topic t --partition 0 --offset {big}",
+     "a number is too large for the protocol"),
+    (1, "kafka-verifiable-consumer --bootstrap-server {broker} --topic t --group-id=",
+     "the group (group.id) is empty"),
     (1, "kafka-cluster unregister --bootstrap-server {broker} --id 1", "nothing to unregister"),
     (1, "kafka-console-consumer --bootstrap-server {broker}", "Exactly one of --topic and"),
 ]  # fmt: skip
@@ -95,7 +106,7 @@ def test_a_mistake_is_reported_with_its_correction(
     kafka_broker: Broker, kafka_topic: str, tmp_path: Path, code: int, typed: str, reported: str
 ) -> None:
     """What is wrong, and what would be right, in a line or two."""
-    names = {"topic": kafka_topic, "broker": kafka_broker.bootstrap_servers}
+    names = {"topic": kafka_topic, "broker": kafka_broker.bootstrap_servers, "big": "9" * 20}
     for name, text in {"empty": EMPTY, "wrong": WRONG}.items():
         path = tmp_path / f"{name}.json"
         path.write_text(text)

@@ -41,6 +41,7 @@ CONTROLLER_POLL_S = 0.2
 FIRST_TIMEOUT_S = 1.0
 PROBE_TIMEOUT_S = 2.0
 PLAINTEXT = "PLAINTEXT"
+PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER"
 
 Result = TypeVar("Result")
@@ -62,20 +63,24 @@ class Connection:
     def config(self, extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The client configuration; what the user gave wins over `extra`.
 
-        InputError for a delegation token, which librdkafka would take for a user.
+        InputError for a delegation token, which librdkafka would take for a user, and for a group
+        without a name.
         """
         if TOKEN_AUTH in self.properties:
             raise InputError(
                 'tokenauth="true": this command does not log in with a delegation token; '
                 "acls, quotas, tokens, log-dirs and elect-leaders do"
             )
-        return {
+        config = {
             "bootstrap.servers": self.bootstrap,
             "client.id": "barnabas-cli",
             "log_level": 0,  # Failures reach the user as one line; `-X log_level=7` shows all.
             **(extra or {}),
             **self._properties(),
         }
+        if config.get("group.id") == "":  # librdkafka's consumer aborts the process.
+            raise InputError("the group (group.id) is empty; give it a name")
+        return config
 
     def _properties(self) -> dict[str, Any]:
         """The user's, for librdkafka."""
@@ -225,7 +230,8 @@ class Connection:
             try:
                 resolver.connect_blocking(host, port, timeout_s).close()
             except OSError as error:
-                refused.append(f"{address}: {error.strerror or error}")
+                shown = address if address.endswith(f":{port}") else f"{address}:{port}"
+                refused.append(f"{shown}: {error.strerror or error}")
             else:
                 return
         remedy = f"; {self.remedy}" if self.remedy else ""
@@ -410,7 +416,11 @@ def _went_to_another_controller(future: Future[Any]) -> bool:
 
 def _split_address(address: str) -> tuple[str, int]:
     """`host`, `host:port`, `[v6]:port` or `SCHEME://host:port` as host and port."""
-    address = address.rpartition("://")[2]
+    scheme, _, address = address.rpartition("://")
+    if scheme and scheme.upper() not in PROTOCOLS:
+        raise InputError(
+            f"{scheme}://{address}: {scheme} is no protocol of Kafka's; give host:port"
+        )
     host, colon, port = address.rpartition(":")
     if not colon or address.endswith("]"):
         host, port = address, str(DEFAULT_PORT)

@@ -59,12 +59,21 @@ def end_without_reader() -> NoReturn:
     As SIGPIPE would end it, but after what has to be closed. What was not done by then is not done:
     the exit code is not 0.
     """
+    discard_output()
+    raise SystemExit(READER_LEFT) from None
+
+
+def discard_output() -> None:
+    """Have Python not flush again at exit what standard output has not taken."""
     try:
-        # Python must not flush to it again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (io.UnsupportedOperation, ValueError):
         pass  # It is no file of the system.
-    raise SystemExit(READER_LEFT) from None
+
+
+def number_too_large(error: OverflowError) -> InputError:
+    """For a number of the user's that a client library cannot hold."""
+    return InputError(f"a number is too large for the protocol: {error}")
 
 
 # What commands for clients import, and the distribution that has it. A broker alone needs none.

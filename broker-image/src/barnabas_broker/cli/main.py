@@ -6,13 +6,19 @@ They are looked up only for a verb that is not one of ours, and for the overview
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from barnabas_broker.cli.errors import CommandError, end_without_reader, missing_package
+from barnabas_broker.cli.errors import (
+    CommandError,
+    end_without_reader,
+    missing_package,
+    number_too_large,
+)
+from barnabas_broker.cli.program import as_program
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
@@ -78,12 +84,19 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
+    def main(self, args: Sequence[str] | None = None, *others: Any, **options: Any) -> Any:
+        """Run the command as a program."""
+        with as_program(args):
+            return super().main(args, *others, **options)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; name the package that brings what it could not import."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
             end_without_reader()
+        except OverflowError as error:
+            raise number_too_large(error) from None
         except ModuleNotFoundError as error:
             if (missing := missing_package(error)) is None:
                 raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -28,6 +28,10 @@ CONFIG_OPTION = click.option(
     "--config", "configs", multiple=True, metavar="NAME=VALUE", help="A topic setting."
 )
 
+# An int32 and an int16 in CreateTopics.
+PARTITIONS: Final = click.IntRange(1, (1 << 31) - 1)
+REPLICAS: Final = click.IntRange(1, (1 << 15) - 1)
+
 
 @click.group()
 def topics() -> None:
@@ -36,8 +40,10 @@ def topics() -> None:
 
 @topics.command()
 @click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
-@click.option("--partitions", type=int, help="How many; the broker's default if not given.")
-@click.option("--replication-factor", type=int, help="How many copies; the broker's default too.")
+@click.option("--partitions", type=PARTITIONS, help="How many; the broker's default if not given.")
+@click.option(
+    "--replication-factor", type=REPLICAS, help="How many copies; the broker's default too."
+)
 @click.option(
     "--replica-assignment",
     metavar="B:B,B:B,...",
@@ -171,7 +177,9 @@ def _show(described: Sequence[dict[str, Any]], output: str) -> None:
 
 @topics.command()
 @click.argument("name", metavar="TOPIC", shell_complete=topic_names)
-@click.option("--partitions", type=int, help="The new number of partitions; it can only grow.")
+@click.option(
+    "--partitions", type=PARTITIONS, help="The new number of partitions; it can only grow."
+)
 @click.option(
     "--replica-assignment",
     metavar="B:B,B:B,...",

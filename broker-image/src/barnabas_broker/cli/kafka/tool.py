@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,10 @@ from barnabas_broker.cli.errors import (
     CommandError,
     end_without_reader,
     missing_package,
+    number_too_large,
 )
 from barnabas_broker.cli.kafka.arguments import Takes, normalise
+from barnabas_broker.cli.program import as_program
 from barnabas_broker.cli.properties import client_properties, java_properties, parse_assignments
 from barnabas_broker.cli.zookeeper_client import OPTION, config_option, tool_credentials
 
@@ -40,6 +42,11 @@ class WrongUsage(click.UsageError):
 class Tool(click.Command):
     """One tool: Kafka's option syntax; whatever is wrong ends with 1, as Apache's tools do."""
 
+    def main(self, args: Sequence[str] | None = None, *others: Any, **options: Any) -> Any:
+        """Run the command as a program."""
+        with as_program(args, wrong=FAILED):
+            return super().main(args, *others, **options)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments; exit code 1 where they are wrong, `--help` where there are none."""
         arguments, mended = normalise(args, self._takes(ctx))
@@ -56,6 +63,8 @@ class Tool(click.Command):
             return super().invoke(ctx)
         except BrokenPipeError:
             end_without_reader()
+        except OverflowError as error:
+            raise CommandError(number_too_large(error).message) from None
         except CommandError as error:
             raise CommandError(error.message, code=error.code) from None
         except click.UsageError as error:

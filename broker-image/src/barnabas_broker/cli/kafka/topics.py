@@ -14,6 +14,8 @@ from barnabas_broker.cli.kafka.answers import reported_as
 from barnabas_broker.cli.kafka.tool import connected, ignored_words, refused, tool
 from barnabas_broker.cli.properties import parse_assignments
 from barnabas_broker.cli.topics import (
+    PARTITIONS,
+    REPLICAS,
     add_partitions,
     describe_topics,
     parse_assignment,
@@ -51,7 +53,7 @@ MARKED = (
 @click.option("--alter", is_flag=True, help="Add partitions; with --zookeeper settings too.")
 @click.option("--delete", is_flag=True, help="Delete a topic and everything in it.")
 @click.option("--topic", help="The name; a regular expression but for --create.")
-@click.option("--partitions", type=int)
+@click.option("--partitions", type=click.IntRange(max=PARTITIONS.max))
 @click.option("--replication-factor", type=int)
 @click.option("--replica-assignment", metavar="B:B,B:B,...")
 @click.option("--config", "configs", multiple=True, metavar="NAME=VALUE")
@@ -111,6 +113,11 @@ def _create(connection: Connection, client: AdminClient, options: dict[str, Any]
     if "." in name or "_" in name:
         click.echo(COLLISIONS)
     count, factor = options["partitions"], options["replication_factor"]
+    if factor is not None and not 1 <= factor <= REPLICAS.max:
+        text = f"The replication factor must be between 1 and {REPLICAS.max} inclusive"
+        raise CommandError(text)
+    if count is not None and count < 1:
+        raise CommandError("The partitions must be greater than 0")
     shape: dict[str, Any] = {
         "num_partitions": -1 if count is None else count,
         "replication_factor": -1 if factor is None else factor,

@@ -7,7 +7,7 @@ installation and removed. `KEEP=1` leaves Kubernetes running for a look.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,11 +21,14 @@ from e2e.cluster import (
     cluster_of_this_source,
 )
 from e2e.commands import ROOT
+from e2e.load import Gap, Load
 from e2e.quickstart import BRIEF, MAIN, Quickstart, install_with_helm
 from tests.environment import isolate
+from tests.gaps import LONGEST_GAP, pytest_terminal_summary
 from tests.waiting import RUN, seconds
 
 isolate()
+__all__ = ["pytest_terminal_summary"]
 
 ORDER: Final = (
     "test_newcomer", "test_install", "test_quickstart", "test_topics", "test_skew",
@@ -73,6 +76,19 @@ def kubernetes(pytestconfig: pytest.Config) -> Iterator[Cluster]:
     with cluster_of_this_source("barnabas-e2e", keep=_keep()) as cluster:
         pytestconfig.stash[CLUSTER] = cluster
         yield cluster
+
+
+@pytest.fixture
+def report_gap(
+    request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
+) -> Callable[[Load], Gap]:
+    """Shows, at the end of the run, the longest gap of a load; returns it."""
+
+    def report(load: Load) -> Gap:
+        record_property(LONGEST_GAP, f"{load.longest_gap}: {request.node.name}")
+        return load.longest_gap
+
+    return report
 
 
 def _keep() -> bool:

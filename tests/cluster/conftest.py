@@ -2,29 +2,14 @@
 
 import re
 from collections.abc import Iterator
-from typing import Final
 
 import pytest
 from kazoo.client import KazooClient
 
 from tests.cluster.running import Cluster, on_record
+from tests.gaps import pytest_terminal_summary
 
-LONGEST_GAP: Final = "longest gap between acknowledged records"
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """How long clients could not write, for each test that says so."""
-    reported = [
-        value
-        for outcome in ("passed", "failed")
-        for report in terminalreporter.getreports(outcome)
-        for name, value in report.user_properties
-        if name == LONGEST_GAP and report.when == "call"
-    ]
-    if reported:
-        terminalreporter.section(LONGEST_GAP)
-        for line in reported:
-            terminalreporter.write_line(str(line))
+__all__ = ["pytest_terminal_summary"]
 
 
 @pytest.fixture(scope="module")

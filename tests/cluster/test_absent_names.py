@@ -9,11 +9,11 @@ from functools import partial
 
 import pytest
 
-from tests.cluster.conftest import LONGEST_GAP
 from tests.cluster.history import Outcome, anomalies
 from tests.cluster.load import under_load
 from tests.cluster.names import Names
 from tests.cluster.running import Cluster, Leadership
+from tests.gaps import LONGEST_GAP
 
 PARTITIONS = 6
 RECORDS = 100

@@ -17,10 +17,10 @@ from kazoo.client import KazooClient
 
 from barnabas_broker.server.control.supervisor import end_session
 from tests.clients.brokers import Barnabas
-from tests.cluster.conftest import LONGEST_GAP
 from tests.cluster.history import Outcome, anomalies
 from tests.cluster.load import PER_SECOND, Load, under_load
 from tests.cluster.running import Cluster, Leadership, on_record
+from tests.gaps import LONGEST_GAP
 from tests.oracle.apache import ZooKeeper
 from tests.waiting import ATTEMPT_S, RUN
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.cluster.conftest import LONGEST_GAP
 from tests.cluster.history import Outcome, anomalies
 from tests.cluster.load import under_load
 from tests.cluster.rolling import kill_controller, roll
 from tests.cluster.running import Cluster
+from tests.gaps import LONGEST_GAP
 
 PARTITIONS = 6
 

@@ -16,10 +16,10 @@ from barnabas_broker.server.node.broker_server import BrokerServer
 from barnabas_broker.server.process.supervised_tasks import Background, background
 from tests.broker.server.process.test_supervised_tasks import ready, scrape
 from tests.broker.server.running import loop_of, running_node
-from tests.cluster.conftest import LONGEST_GAP
 from tests.cluster.history import Outcome, anomalies
 from tests.cluster.load import read_all, under_load
 from tests.cluster.running import SETTINGS, Cluster, move_controller
+from tests.gaps import LONGEST_GAP
 from tests.waiting import ANSWER, RUN, seconds, wait_for
 
 OWN: Final = 2

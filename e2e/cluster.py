@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -94,8 +94,11 @@ class Cluster:
 
     def kubectl_bytes(self, *arguments: str, stdin: bytes | str | None = None) -> bytes:
         """What `kubectl` answers; raises CommandError."""
-        command = ("kubectl", "--kubeconfig", str(self.kubeconfig), *arguments)
-        return run(*command, stdin=stdin)
+        return run(*self.kubectl_command(*arguments), stdin=stdin)
+
+    def kubectl_command(self, *arguments: str) -> Sequence[str]:
+        """The command line of a `kubectl`, where it goes on beside the test."""
+        return ("kubectl", "--kubeconfig", str(self.kubeconfig), *arguments)
 
     def delete_objects(self, *arguments: str) -> None:
         """`kubectl delete` until the objects are gone."""
@@ -198,10 +201,26 @@ class Cluster:
         (found,) = (line.split() for line in tasks.splitlines() if line.startswith(wanted))
         return found[1]
 
+    @contextmanager
+    def frozen(self, pod: Json, container: str) -> Iterator[None]:
+        """Stop the process that the first one of a container supervises: it hangs, and is there."""
+        (status,) = (it for it in pod["status"]["containerStatuses"] if it["name"] == container)
+        node = pod["spec"]["nodeName"]
+        supervisor = self.process_of(node, status["containerID"])
+        process = self.on_node(node, "pgrep", "--parent", supervisor).strip()
+        self.on_node(node, "kill", "-STOP", process)
+        try:
+            yield
+        finally:
+            # A liveness probe may have ended it meanwhile: the kubelet restarts it in its pod.
+            with suppress(CommandError):
+                self.on_node(node, "kill", "-CONT", process)
+
     def node_address(self) -> str:
         """The address of a worker; ports of the nodes are reachable at it from this machine."""
-        path = '{.status.addresses[?(@.type=="InternalIP")].address}'
-        return self.kubectl("get", "node", f"{self.name}-worker", "-o", f"jsonpath={path}").strip()
+        node = self.get("node", f"{self.name}-worker", namespace="") or {}
+        addresses = {each["type"]: str(each["address"]) for each in node["status"]["addresses"]}
+        return addresses["InternalIP"]
 
     def working_sets(self, namespace: str) -> dict[str, int]:
         """The memory of each pod of a namespace in bytes, as the kubelets account for it.

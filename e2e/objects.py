@@ -39,6 +39,30 @@ class KafkaPipeline(NamespacedAPIObject):
     kind = "KafkaPipeline"
 
 
+class KafkaUser(NamespacedAPIObject):
+    """A user."""
+
+    version = API_VERSION
+    endpoint = "kafkausers"
+    kind = "KafkaUser"
+
+
+class Lease(NamespacedAPIObject):
+    """What a leader among operators holds."""
+
+    version = "coordination.k8s.io/v1"
+    endpoint = "leases"
+    kind = "Lease"
+
+
+class NetworkPolicy(NamespacedAPIObject):
+    """Who may connect to pods."""
+
+    version = "networking.k8s.io/v1"
+    endpoint = "networkpolicies"
+    kind = "NetworkPolicy"
+
+
 class TLSRoute(NamespacedAPIObject):
     """A route of the Gateway API, by the host of a TLS connection."""
 
@@ -53,9 +77,14 @@ KINDS: Final[dict[str, type[APIObject]]] = {
     "kafkacluster": KafkaCluster,
     "kafkapipeline": KafkaPipeline,
     "kafkatopic": KafkaTopic,
+    "kafkauser": KafkaUser,
+    "lease": Lease,
+    "networkpolicy": NetworkPolicy,
     "node": pykube.Node,
     "pod": pykube.Pod,
+    "poddisruptionbudget": pykube.PodDisruptionBudget,
     "pvc": pykube.PersistentVolumeClaim,
+    "secret": pykube.Secret,
     "service": pykube.Service,
     "statefulset": pykube.StatefulSet,
     "tlsroute": TLSRoute,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from e2e import images, kafka
 from e2e.cluster import Cluster
@@ -43,6 +44,13 @@ def install_with_helm(
     if watch:
         command += ["--set", f"watchNamespaces={{{','.join(watch)}}}"]
     cluster.helm(*command)
+
+
+def offer_versions(cluster: Cluster, versions: Mapping[str, Mapping[str, str]]) -> None:
+    """Upgrade the operator to one that knows more versions, as Helm does it, and wait for it."""
+    command = ["upgrade", RELEASE, CHART, "-n", MAIN, "--reuse-values", "--wait"]
+    command += ["--timeout", f"{seconds(SETTLE):.0f}s", "--set-json"]
+    cluster.helm(*command, f"versions={json.dumps(versions)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +121,14 @@ class Quickstart:
         return self.cluster.kubectl_bytes(
             "exec", "-i", "-n", MAIN, "client", "--", *command, stdin=stdin
         )
+
+    def setting(self, kind: ResourceType, of: str, name: str) -> str | None:
+        """What Kafka says a setting of a broker or topic is."""
+        resource = ConfigResource(kind, of)
+        admin = self.admin()  # The answers come only as long as the client is there.
+        found = admin.describe_configs([resource])[resource].result(seconds(ANSWER))
+        value: str | None = found[name].value
+        return value
 
     def partitions(self, topic: str) -> int:
         """How many partitions Kafka says a topic has; 0 if there is none."""

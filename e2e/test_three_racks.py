@@ -4,42 +4,60 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Final
 
 import pytest
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
-from prometheus_client.parser import text_string_to_metric_families
 
-from e2e import images, webhook
-from e2e.cluster import ZONES, Cluster, Json
-from e2e.commands import CommandError
+from e2e import images, kafka, webhook
+from e2e.cluster import ZONES, Cluster
+from e2e.figures import figures, wait_for_reconciliations
 from e2e.leaks import leaks, secret_values
-from e2e.load import Load
-from e2e.quickstart import MAIN, RELEASE
+from e2e.load import Gap, Load
+from e2e.quickstart import MAIN, RELEASE, offer_versions
 from e2e.three_racks import (
     ALL,
     BROKERS,
     FILE,
+    HAND_OVER,
+    OLD_PROTOCOL,
+    PROTOCOL,
+    Replacements,
+    annotate,
+    broker_settings,
     check,
     client,
-    is_ready,
+    controllers_broker,
+    disruptions_allowed,
+    example,
+    in_sync,
     more,
     partitions,
+    patch,
     pods,
     read,
     ready_pods,
+    roll,
+    throttled,
+    wait_for_preferred_leaders,
+    wait_for_roll,
     wait_in_sync,
     wait_ready,
 )
-from tests.waiting import ANSWER, RUN, seconds
+from tests.waiting import ANSWER, RUN, SETTLE, seconds
+
+NEXT_VERSION: Final = "0.2.0"
+NEW_PROTOCOL: Final = "3.9-IV0"
+# More than a follower fetches of a partition in the span that its throttle looks back on, often.
+MUCH: Final = [(b"much", bytes(100_000))] * 100
+IN_ORDER: Final = ["three-zookeeper"] * 3 + ["three-broker"] * 3
 
 
 @pytest.fixture(scope="module")
 def three(operator: Cluster) -> Iterator[Cluster]:
     """The example, applied and ready; gone after these scenarios."""
-    operator.kubectl("apply", "-n", MAIN, "-f", FILE)
+    operator.kubectl("apply", "-n", MAIN, "-f", "-", stdin=example())
     wait_ready(operator)
     yield operator
     operator.delete_objects("-n", MAIN, "-f", FILE)
@@ -63,7 +81,7 @@ def test_partitions_have_a_replica_in_each_rack(three: Cluster) -> None:
         assert {node.rack for node in partition.replicas} == set(ZONES)
 
 
-def test_a_killed_broker_loses_nothing(three: Cluster) -> None:
+def test_a_killed_broker_loses_nothing(three: Cluster, report_gap: Callable[[Load], Gap]) -> None:
     """Without grace, under load: others lead, and it comes back in sync."""
     before = read(three)
     with Load(client(three), "orders") as load:
@@ -80,10 +98,13 @@ def test_a_killed_broker_loses_nothing(three: Cluster) -> None:
             within=RUN,
         )
         wait_in_sync(three)
+    report_gap(load)
     check(load, before, three)
 
 
-def test_a_killed_member_of_the_ensemble_is_not_noticed(three: Cluster) -> None:
+def test_a_killed_member_of_the_ensemble_is_not_noticed(
+    three: Cluster, report_gap: Callable[[Load], Gap]
+) -> None:
     """Two of three members go on; producers see nothing of it."""
     before = read(three)
     with Load(client(three), "orders") as load:
@@ -91,6 +112,7 @@ def test_a_killed_member_of_the_ensemble_is_not_noticed(three: Cluster) -> None:
         three.kubectl("delete", "pod/three-zookeeper-2", "-n", MAIN, "--grace-period=0", "--force")
         more(load, three)
         wait_ready(three)
+    assert report_gap(load).units <= HAND_OVER
     check(load, before, three)
 
 
@@ -107,63 +129,78 @@ def next_images(cluster: Cluster) -> dict[str, str]:
     return found
 
 
-def test_an_update_replaces_the_ensemble_first_and_one_pod_at_a_time(three: Cluster) -> None:
+def test_an_upgrade_replaces_nothing_before_its_approval(three: Cluster) -> None:
+    """Neither a newer operator nor `spec.version`: the plan of six pods is in the status."""
+    nothing = Replacements(three)
+    newer = {**next_images(three), "protocol": NEW_PROTOCOL}
+    offer_versions(three, {NEXT_VERSION: newer})
+    patch(
+        three,
+        {"version": NEXT_VERSION, "roll": {"policy": "OnApproval"}, "config": {PROTOCOL: None}},
+    )
+    plan = wait_for_roll(three, "it waits for approval")
+    assert [name.rpartition("-")[0] for name in plan["order"]] == IN_ORDER
+    assert f"a second roll follows: {PROTOCOL} {OLD_PROTOCOL} becomes {NEW_PROTOCOL}" in str(plan)
+    wait_for_reconciliations(three, "three")
+    assert nothing.ready() == []
+
+
+def test_an_approved_upgrade_replaces_the_ensemble_first_and_one_pod_at_a_time(
+    three: Cluster, report_gap: Callable[[Load], Gap]
+) -> None:
     """Under load, all six: each broker hands over before it goes, no record is refused or lost.
 
-    The controller is the last one, and `kubectl describe` lists the replaced pods.
+    A pause holds the rest back; the new brokers speak the old protocol until all are replaced. The
+    controller is the last one, and `kubectl describe` lists the replaced pods.
     """
-    before = read(three)
-    old = pods(three, ALL)
-    replaced: list[str] = []
-    ready_at_once: list[int] = []
-    controllers: list[str] = []
-
-    def new_and_ready() -> list[str]:
-        found = pods(three, ALL)
-        ready_at_once.append(sum(is_ready(pod) for pod in found.values()))
-        uids = {name: pod["metadata"]["uid"] for name, pod in found.items()}
-        new = [name for name, uid in uids.items() if uid != old[name]["metadata"]["uid"]]
-        replaced.extend(sorted(set(new) - set(replaced)))
-        if not any("broker" in name for name in new):
-            with suppress(KafkaException):  # The controller moves.
-                controllers.append(controllers_broker(three))
-        return [name for name in new if is_ready(found[name])]
-
+    before, replaced = read(three), Replacements(three)
     with Load(client(three), "orders") as load:
-        patch = json.dumps({"spec": {"images": next_images(three)}})
-        three.kubectl("patch", "kafkacluster/three", "-n", MAIN, "--type=merge", "-p", patch)
-        three.wait_for(
-            "six new pods that are Ready",
-            new_and_ready,
-            until=lambda names: len(names) == len(old),
-            namespaces=(MAIN,),
-            within=RUN,
-        )
         more(load, three)
-    assert min(ready_at_once) >= len(old) - 1
-    assert [name.rpartition("-")[0] for name in replaced] == [
-        *["three-zookeeper"] * 3,
-        *["three-broker"] * 3,
-    ]
-    assert replaced[-1] == controllers[-1]
+        annotate(three, f"barnabas.io/approve-roll={roll(three)['token']}")
+        replaced.wait_for(4)
+        annotate(three, "barnabas.io/pause-roll=true")
+        wait_for_roll(three, "pause-roll")
+        paused = replaced.ready()
+        wait_for_reconciliations(three, "three")
+        assert replaced.ready() == paused
+        assert len(paused) < replaced.expected
+        assert f"{PROTOCOL}={OLD_PROTOCOL}" in broker_settings(three).splitlines()
+        annotate(three, "barnabas.io/pause-roll-")
+        replaced.wait_for(replaced.expected)
+        more(load, three)
+    assert replaced.fewest_ready >= replaced.expected - 1
+    assert [name.rpartition("-")[0] for name in replaced.order] == IN_ORDER
+    assert replaced.order[-1] == replaced.controller
     events = three.kubectl("describe", "kafkacluster/three", "-n", MAIN)
-    assert [name for name in replaced if f"delete Pod {name}" not in events] == []
+    assert [name for name in replaced.order if f"delete Pod {name}" not in events] == []
+    assert report_gap(load).units <= HAND_OVER
     check(load, before, three)
+
+
+def test_the_protocol_follows_in_a_roll_of_its_own_that_is_forced(
+    three: Cluster, report_gap: Callable[[Load], Gap]
+) -> None:
+    """The first approval says nothing about it; forced, it loses nothing either."""
+    before, replaced = read(three), Replacements(three, BROKERS)
+    approved = (three.get("kafkacluster", "three", namespace=MAIN) or {})["metadata"]["annotations"]
+    token = approved["barnabas.io/approve-roll"]
+    plan = wait_for_roll(three, "it waits for approval", other_than=token)
+    assert sorted(plan["order"]) == sorted(ready_pods(three))
+    assert replaced.ready() == []
+    with Load(client(three), "orders") as load:
+        more(load, three)
+        annotate(three, f"barnabas.io/force-roll={plan['token']}")
+        replaced.wait_for(replaced.expected)
+        more(load, three)
+        wait_in_sync(three, within=RUN)
+    report_gap(load)
+    check(load, before, three)
+    assert replaced.fewest_ready >= replaced.expected - 1
+    assert PROTOCOL not in broker_settings(three)
+    patch(three, {"roll": None})
     wait_ready(three)
-    three.wait_for(
-        "partitions led by their preferred leaders",
-        lambda: partitions(three),
-        until=lambda found: all(each.leader.id == each.replicas[0].id for each in found),
-        namespaces=(MAIN,),
-        within=RUN,
-    )
-
-
-def controllers_broker(cluster: Cluster) -> str:
-    """The pod of the broker that is the controller."""
-    admin = AdminClient({**client(cluster), "log_level": 0})
-    found = admin.describe_cluster().result(seconds(ANSWER)).controller
-    return f"three-broker-{found.id}"
+    assert roll(three) == {}
+    wait_for_preferred_leaders(three)
 
 
 def test_a_controller_that_hangs_is_neither_replaced_nor_stops_anything(three: Cluster) -> None:
@@ -175,18 +212,13 @@ def test_a_controller_that_hangs_is_neither_replaced_nor_stops_anything(three: C
     pod = pods(three)[name]
     uids = {each: found["metadata"]["uid"] for each, found in pods(three, ALL).items()}
     orders = (three.get("kafkatopic", "orders", namespace=MAIN) or {})["metadata"]
-    (status,) = (each for each in pod["status"]["containerStatuses"] if each["name"] == "broker")
-    node = pod["spec"]["nodeName"]
-    supervisor = three.process_of(node, status["containerID"])
-    process = three.on_node(node, "pgrep", "--parent", supervisor).strip()
     topic = {
         "apiVersion": "barnabas.io/v1alpha1",
         "kind": "KafkaTopic",
         "metadata": {"name": "meanwhile"},
         "spec": {"cluster": "three", "replicas": 2},
     }
-    three.on_node(node, "kill", "-STOP", process)
-    try:
+    with three.frozen(pod, "broker"):
         three.wait_for(
             f"{name} that is not ready and named",
             lambda: three.get("kafkacluster", "three", namespace=MAIN) or {},
@@ -197,10 +229,6 @@ def test_a_controller_that_hangs_is_neither_replaced_nor_stops_anything(three: C
         three.kubectl("apply", "-n", MAIN, "-f", "-", stdin=json.dumps(topic))
         three.wait_ready("kafkatopic/meanwhile", namespace=MAIN, within=RUN)
         three.wait_ready("kafkacluster/three", namespace=MAIN)
-    finally:
-        # A liveness probe may have ended it meanwhile: the kubelet restarts it in its pod.
-        with suppress(CommandError):
-            three.on_node(node, "kill", "-CONT", process)
     wait_in_sync(three, within=RUN)
     three.wait_for(
         "three brokers that are ready",
@@ -220,13 +248,14 @@ def drain(cluster: Cluster, node: str) -> subprocess.Popen[bytes]:
     """`kubectl drain` of a node, for the pods of the example; it goes on until it is done."""
     selector = "--pod-selector=barnabas.io/cluster=three"
     limit = f"--timeout={seconds(RUN):.0f}s"
-    config = f"--kubeconfig={cluster.kubeconfig}"
-    command = ("kubectl", config, "drain", node, selector, "--delete-emptydir-data", limit)
+    command = cluster.kubectl_command("drain", node, selector, "--delete-emptydir-data", limit)
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
-def test_two_drains_in_a_row_take_one_broker_at_a_time(three: Cluster) -> None:
-    """The second waits, under load, until the first broker is back on its node and in sync.
+def test_two_drains_in_a_row_take_one_broker_at_a_time(
+    three: Cluster, report_gap: Callable[[Load], Gap]
+) -> None:
+    """The second waits, under load, until the first broker is back on its node, and then in sync.
 
     Volumes are bound to their nodes, so that the pods of a drained one wait for it.
     """
@@ -241,9 +270,11 @@ def test_two_drains_in_a_row_take_one_broker_at_a_time(three: Cluster) -> None:
         fewest.append(len(found))
         return found.get(name, uids[name]) != uids[name]
 
-    with Load(client(three), "orders") as load:
+    with Load(client(three), "orders") as load, ExitStack() as throttle:
+        throttle.enter_context(throttled(three, 0))
         with drain(three, first) as one:
             assert one.wait(seconds(RUN)) == 0
+        before |= kafka.send(client(three), "orders", MUCH, limit_s=seconds(SETTLE))
         two = drain(three, second)
         try:
             assert two.stderr is not None
@@ -258,6 +289,14 @@ def test_two_drains_in_a_row_take_one_broker_at_a_time(three: Cluster) -> None:
                 namespaces=(MAIN,),
                 within=RUN,
             )
+            wait_for_reconciliations(three, "three")
+            three.wait_for(
+                "a replica that is behind", lambda: in_sync(three), until=lambda it: min(it) == 2,
+                namespaces=(MAIN,),
+            )  # fmt: skip
+            assert disruptions_allowed(three) == 0
+            assert ready_pods(three)["three-broker-1"] == uids["three-broker-1"]
+            throttle.close()
             assert two.wait(seconds(RUN)) == 0
             three.kubectl("uncordon", second)
             three.wait_for(
@@ -273,6 +312,7 @@ def test_two_drains_in_a_row_take_one_broker_at_a_time(three: Cluster) -> None:
             for node in (first, second):
                 three.kubectl("uncordon", node)
     assert min(fewest) >= 2
+    assert report_gap(load).units <= HAND_OVER
     check(load, before, three)
     wait_ready(three)
 
@@ -309,28 +349,15 @@ def test_a_paused_roll_waits_and_a_single_pod_is_replaced_when_asked(three: Clus
         namespaces=(MAIN,),
     )
 
-    def annotate(*notes: str) -> None:
-        three.kubectl("annotate", "kafkacluster/three", "-n", MAIN, "--overwrite", *notes)
-
-    def roll() -> Json:
-        found: Json = (three.get("kafkacluster", "three", namespace=MAIN) or {})["status"]
-        return found.get("roll") or {}
-
-    annotate("barnabas.io/pause-roll=true")
+    annotate(three, "barnabas.io/pause-roll=true")
     note = ("annotate", "pod/three-broker-1", "-n", MAIN, "barnabas.io/manual-roll=true")
     three.kubectl(*note)
-    three.wait_for(
-        "a plan that is paused",
-        roll,
-        until=lambda plan: "pause-roll" in str(plan.get("blockers")),
-        namespaces=(MAIN,),
-    )
-    assert roll()["order"] == ["three-broker-1"]
+    assert wait_for_roll(three, "pause-roll")["order"] == ["three-broker-1"]
     assert ready_pods(three) == old
-    annotate("barnabas.io/pause-roll-")
+    annotate(three, "barnabas.io/pause-roll-")
     three.wait_for(
         "another broker 1, and no plan",
-        lambda: (ready_pods(three).get("three-broker-1"), roll()),
+        lambda: (ready_pods(three).get("three-broker-1"), roll(three)),
         until=lambda seen: seen[0] not in (None, old["three-broker-1"]) and not seen[1],
         namespaces=(MAIN,),
         within=RUN,
@@ -341,35 +368,19 @@ def test_a_paused_roll_waits_and_a_single_pod_is_replaced_when_asked(three: Clus
 
 def written(cluster: Cluster) -> dict[str, str]:
     """The version of every object of the example, and of every Secret: it changes with a write."""
-    kinds = "statefulsets,services,configmaps,networkpolicies,poddisruptionbudgets"
-    found = {}
-    ours = "kafkaclusters,kafkatopics,kafkausers,secrets"
-    for which in ((kinds, "-l", "barnabas.io/cluster=three"), (ours,)):
-        text = cluster.kubectl("get", *which, "-n", MAIN, "-o", "json")
-        for each in json.loads(text)["items"]:
-            meta = each["metadata"]
-            found[f"{each['kind']}/{meta['name']}"] = meta["resourceVersion"]
-    return found
+    applied = ("statefulset", "service", "configmap", "networkpolicy", "poddisruptionbudget")
+    ours = ("kafkacluster", "kafkatopic", "kafkauser", "secret")
+    selected = {**dict.fromkeys(applied, "barnabas.io/cluster=three"), **dict.fromkeys(ours, "")}
+    return {
+        f"{kind}/{each['metadata']['name']}": each["metadata"]["resourceVersion"]
+        for kind, selector in selected.items()
+        for each in cluster.list(kind, namespace=MAIN, selector=selector)
+    }
 
 
-def figures(cluster: Cluster) -> tuple[float, float]:
-    """The reconciliations of the example and the steps on the API server, by the operator."""
-    selector = f"app.kubernetes.io/name={RELEASE}"
-    (operator,) = cluster.list("pod", namespace=MAIN, selector=selector)
-    pod = f"/api/v1/namespaces/{MAIN}/pods/{operator['metadata']['name']}"
-    text = cluster.kubectl("get", "--raw", f"{pod}:8080/proxy/metrics")
-    samples = [each for family in text_string_to_metric_families(text) for each in family.samples]
-    reconciliations = sum(
-        each.value
-        for each in samples
-        if each.name == "barnabas_operator_reconciliations_total"
-        and each.labels["cluster"] == "three"
-    )
-    steps = [each.value for each in samples if each.name == "barnabas_operator_steps_total"]
-    return reconciliations, sum(steps)
-
-
-def test_a_sidecar_of_a_webhook_starves_no_roll_and_is_no_drift(three: Cluster) -> None:
+def test_a_sidecar_of_a_webhook_starves_no_roll_and_is_no_drift(
+    three: Cluster, report_gap: Callable[[Load], Gap]
+) -> None:
     """Pods get it as they are replaced, under load; after that nothing is written."""
     before, old = read(three), ready_pods(three)
     assert len(old) == 3
@@ -401,6 +412,7 @@ def test_a_sidecar_of_a_webhook_starves_no_roll_and_is_no_drift(three: Cluster) 
         )
         wait_ready(three)
         check_nothing_is_written(three)
+    assert report_gap(load).units <= HAND_OVER
     check(load, before, three)
 
 
@@ -409,14 +421,9 @@ def check_nothing_is_written(cluster: Cluster) -> None:
 
     def quiet() -> bool:
         before = written(cluster)
-        reconciliations, steps = figures(cluster)
-        cluster.wait_for(
-            "three more reconciliations",
-            lambda: figures(cluster)[0],
-            until=lambda count: count >= reconciliations + 3,
-            namespaces=(MAIN,),
-        )
-        return written(cluster) == before and figures(cluster)[1] == steps
+        _, steps = figures(cluster, "three")
+        wait_for_reconciliations(cluster, "three", 3)
+        return written(cluster) == before and figures(cluster, "three")[1] == steps
 
     # What follows a roll, such as preferred leaders, may still be written at first.
     cluster.wait_for("reconciliations that write nothing", quiet, namespaces=(MAIN,))

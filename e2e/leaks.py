@@ -7,7 +7,6 @@ were started with.
 
 from __future__ import annotations
 
-import json
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterator, Sequence
@@ -32,8 +31,7 @@ def secret_values(cluster: Cluster, *namespaces: str) -> set[str]:
     """What the Secrets of namespaces have to hide."""
     found: set[str] = set()
     for namespace in namespaces:
-        listed = json.loads(cluster.kubectl("get", "secrets", "-n", namespace, "-o", "json"))
-        for each in listed["items"]:
+        for each in cluster.list("secret", namespace=namespace):
             for key, text in (each.get("data") or {}).items():
                 found.update(hidden(key, b64decode(text)))
     return found

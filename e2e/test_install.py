@@ -30,11 +30,10 @@ def test_the_operator_has_a_priority_and_a_budget(operator: Cluster) -> None:
     """Its pod is not the first to be preempted, and a drain of its node may go on."""
     (pod,) = operator.list("pod", namespace=MAIN, selector=f"app.kubernetes.io/instance={RELEASE}")
     assert pod["spec"]["priority"] > 0
-    path = "jsonpath={.status.disruptionsAllowed}"
     operator.wait_for(
         "a budget that allows an eviction",
-        lambda: operator.kubectl("get", "pdb", RELEASE, "-n", MAIN, "-o", path),
-        until=lambda allowed: allowed == "1",
+        lambda: operator.get("poddisruptionbudget", RELEASE, namespace=MAIN) or {},
+        until=lambda found: found["status"]["disruptionsAllowed"] == 1,
         namespaces=(MAIN,),
     )
 
@@ -92,11 +91,10 @@ def overlay(operator: Cluster, tmp_path: Path) -> Iterator[str]:
 def test_an_overlay_is_an_operator_of_its_own(operator: Cluster, overlay: str) -> None:
     """It leads in its namespace, has no right in another, and takes none from the first one."""
     operator.wait_rolled_out(overlay, namespace=SPACE)
-    path = "jsonpath={.spec.holderIdentity}"
     operator.wait_for(
         "the Lease of the second operator",
-        lambda: operator.kubectl("get", "lease", RELEASE, "-n", SPACE, "-o", path),
-        until=lambda holder: holder.startswith(overlay),
+        lambda: operator.get("lease", RELEASE, namespace=SPACE),
+        until=lambda found: found and found["spec"].get("holderIdentity", "").startswith(overlay),
         namespaces=(SPACE,),
     )
     definition = ("get", "customresourcedefinitions/kafkatopics.barnabas.io")

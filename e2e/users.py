@@ -7,13 +7,16 @@ from base64 import b64decode
 
 from e2e import kafka
 from e2e.cluster import Cluster
+from e2e.commands import CommandError
 from e2e.quickstart import MAIN
 
 
 def secret(cluster: Cluster, user: str, *, namespace: str = MAIN) -> dict[str, str]:
     """The keys of a user's Secret that are text, and their texts; raises CommandError."""
-    text = cluster.kubectl("get", "secret", user, "-n", namespace, "-o", "json")
-    found = {key: b64decode(value) for key, value in json.loads(text)["data"].items()}
+    body = cluster.get("secret", user, namespace=namespace)
+    if body is None:
+        raise CommandError(("get", "secret", user), "NotFound", "")
+    found = {key: b64decode(value) for key, value in body["data"].items()}
     return {key: value.decode() for key, value in found.items() if not key.endswith(".p12")}
 
 

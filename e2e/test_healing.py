@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from confluent_kafka.admin import ResourceType
+
 from e2e.cluster import Cluster, Json
 from e2e.kafka import Place, Record
 from e2e.quickstart import MAIN, RELEASE, Quickstart
@@ -142,6 +144,60 @@ def test_the_operator_goes_on_after_a_restart(quickstart: Quickstart) -> None:
         until=lambda count: count == 4,
         namespaces=(MAIN,),
     )
+
+
+def test_a_dynamic_setting_is_applied_without_a_roll(quickstart: Quickstart) -> None:
+    """In effect on the broker and for its topics, while the same process serves."""
+    cluster = quickstart.cluster
+    pod = cluster.get("pod", BROKER, namespace=MAIN) or {}
+    before = quickstart.setting(ResourceType.BROKER, "0", "log.retention.ms")
+    wanted = str(7 * 24 * 3_600_000 + 1)
+    assert before != wanted
+    patch = json.dumps({"spec": {"config": {"log.retention.ms": wanted}}})
+    cluster.kubectl("patch", "kafkacluster/quickstart", "-n", MAIN, "--type=merge", "-p", patch)
+    cluster.wait_for(
+        "the setting on the broker",
+        lambda: quickstart.setting(ResourceType.BROKER, "0", "log.retention.ms"),
+        until=lambda found: found == wanted,
+        namespaces=(MAIN,),
+    )
+    assert quickstart.setting(ResourceType.TOPIC, "packages", "retention.ms") == wanted
+    quickstart.wait_ready("kafkacluster/quickstart")
+    status = (cluster.get("kafkacluster", "quickstart", namespace=MAIN) or {})["status"]
+    assert not status.get("roll")
+    now = cluster.get("pod", BROKER, namespace=MAIN) or {}
+    assert now["metadata"]["uid"] == pod["metadata"]["uid"]
+    assert _restarts(now) == _restarts(pod)
+
+
+def test_a_broker_that_hangs_is_said_to_be_unreachable(
+    quickstart: Quickstart, sent: dict[Place, Record]
+) -> None:
+    """While its pod is still Ready, with the client's words; topics stay as they are."""
+    cluster = quickstart.cluster
+    pod = cluster.get("pod", BROKER, namespace=MAIN) or {}
+    topic = cluster.get("kafkatopic", "packages", namespace=MAIN) or {}
+    with cluster.frozen(pod, "broker"):
+        found = cluster.wait_for(
+            "the reason Unreachable",
+            lambda: _ready_condition(cluster),
+            until=lambda ready: ready["reason"] == "Unreachable",
+            namespaces=(MAIN,),
+        )
+        assert f"{BROKER}.quickstart-broker-nodes" in found["message"]
+        assert cluster.get("kafkatopic", "packages", namespace=MAIN) == topic
+    quickstart.wait_until_ready()
+    assert quickstart.read("packages") == sent
+
+
+def _ready_condition(cluster: Cluster) -> Json:
+    found = cluster.get("kafkacluster", "quickstart", namespace=MAIN) or {}
+    (ready,) = (each for each in found["status"]["conditions"] if each["type"] == "Ready")
+    return dict(ready)
+
+
+def _restarts(pod: Json) -> list[int]:
+    return [each["restartCount"] for each in pod["status"]["containerStatuses"]]
 
 
 def _spec(cluster: Cluster, kind: str, name: str) -> Json:

@@ -20,6 +20,7 @@ from confluent_kafka.admin import (
 )
 
 from barnabas_operator.api.conditions import is_ready
+from barnabas_operator.local.admin import AGAIN_S
 from barnabas_operator.local.processes import Entry
 from barnabas_operator.local.state import LocalError
 from e2e import kafka
@@ -185,6 +186,20 @@ def test_a_topic_that_cannot_be_made_concerns_itself_alone(laptop: Laptop) -> No
     stalled = seen.topics["second"].conditions[1]
     assert (stalled.type, stalled.reason) == ("Stalled", "Refused")
     assert is_ready(seen.topics["files"].conditions)
+
+
+def test_a_full_disk_is_reported_once(laptop: Laptop) -> None:
+    """It is tried again until the time is up; what is printed is the reason, not the attempts."""
+    wanted = cluster(config={"barnabas.log.dirs.min.free.bytes": str(1 << 60)})
+    laptop.up(wanted)
+    seen = laptop.up(wanted, topic(), timeout_s=20 * AGAIN_S)
+    assert not is_ready(seen.topics["packages"].conditions)
+    create, reason = (line for line in laptop.said if line.startswith("topic packages: "))
+    assert create.endswith("create with 3 partitions of 1 replicas")
+    data = laptop.state.broker(0) / "data"
+    assert reason.endswith(
+        f"KAFKA_STORAGE_ERROR: no log directory takes packages-0: {data} is full"
+    )
 
 
 def test_topics_without_a_resource_follow_the_deletion_policy(laptop: Laptop) -> None:

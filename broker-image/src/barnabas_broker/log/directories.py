@@ -305,8 +305,8 @@ class LogDirectories:
         if len(able) == 1:
             return able[0]
         if not able:
-            states = {str(it.path): it.health.state.value for it in self._directories}
-            message = f"no log directory takes {tp}: {states}"
+            states = (f"{it.path} is {it.health.state.value}" for it in self._directories)
+            message = f"no log directory takes {tp}: {', '.join(states)}"
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
         return min(able, key=self._population)
 

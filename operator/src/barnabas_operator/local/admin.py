@@ -51,11 +51,15 @@ def settled_by(
 
 @contextmanager
 def steps_said(say: Callable[[str], None]) -> Iterator[None]:
-    """Say what the reconcilers log: each step, before it is taken."""
+    """Say what the reconcilers log: each step, before it is taken, and once where it is retried."""
+    said: set[str] = set()
 
     class Voice(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            say(record.getMessage())
+            text = record.getMessage()
+            if text not in said:
+                said.add(text)
+                say(text)
 
     logger = logging.getLogger("barnabas_operator.reconcile")
     voice, level = Voice(logging.INFO), logger.level

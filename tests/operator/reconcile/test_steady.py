@@ -337,3 +337,19 @@ def test_passes_go_on_while_clusters_are_forgotten(operator: Operator) -> None:
 
     operator.steady.forget(gone)
     assert operator.kube.requests
+
+
+@pytest.mark.parametrize(("overlap", "is_whole"), [("5m", True), ("1d", False)])
+def test_a_step_of_a_short_replacement_of_an_authority_is_not_long_due(
+    overlap: str, is_whole: bool
+) -> None:
+    """Steps follow by time, without a change of any object: a tenth of one may pass unseen."""
+    listeners = [examples.LISTENERS[0], examples.SECURED_LISTENER]
+    certificates = {"rotationOverlap": overlap}
+    operator = Operator(examples.secured(listeners=listeners, certificates=certificates))
+    operator.settle()
+    operator.run_pass()
+    assert operator.kube.requests == []
+    operator.now += 31.0
+    operator.run_pass()
+    assert bool(operator.kube.requests) is is_whole

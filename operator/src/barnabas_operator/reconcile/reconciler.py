@@ -10,6 +10,7 @@ import functools
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any, Final, Protocol, TypeVar
 
 from barnabas_operator.api.clusters import ClusterStatus, KafkaCluster
@@ -79,6 +80,8 @@ READ_PIPELINE: Final = functools.partial(read_pipeline, lenient=True)
 SOON_S: Final = 2.0
 FIGURES_S: Final = 5.0
 RESYNC_S: Final = 30.0
+# A step of the replacement of a certificate authority is late by so much of its time at most.
+LATENESS: Final = 0.1
 
 Part = TypeVar("Part")
 
@@ -188,13 +191,15 @@ def index_owned(kube: Kube, namespaces: Iterable[str | None], index: Index) -> N
 class Outcome:
     """What came of a pass: the seconds until the next one is due, and whether that may be skipped.
 
-    `settled`: nothing was to be done, nothing is waited for, and the time of day had no say.
+    `settled`: nothing was to be done, nothing is waited for, and the time of day had no say, and
+    will have none for `settled_for_s`.
     `secrets` are the versions of the Secrets that were read, by namespace and name: they are not
     watched. `topics` are the topics that resources name.
     """
 
     again_in: float
     settled: bool = False
+    settled_for_s: float = inf
     secrets: Mapping[tuple[str, str], str] = field(default_factory=dict)
     topics: frozenset[str] = frozenset()
 
@@ -268,7 +273,20 @@ def reconcile(key: Key, context: Context) -> Outcome:
     if any(_is_under_way(each) for conditions in written for each in conditions):
         return Outcome(again_in=SOON_S)
     again_in = FIGURES_S if pipelines.resources else RESYNC_S
-    return Outcome(again_in=again_in, settled=settled, secrets=secrets, topics=present.named)
+    return Outcome(
+        again_in=again_in,
+        settled=settled,
+        settled_for_s=_settled_for_s(cluster),
+        secrets=secrets,
+        topics=present.named,
+    )
+
+
+def _settled_for_s(cluster: Resource[KafkaCluster] | None) -> float:
+    """For how long no step of the replacement of a certificate authority can be due."""
+    if cluster is None or not cluster.body.spec.needs_certificates:
+        return inf
+    return LATENESS * cluster.body.spec.certificates.overlap_seconds
 
 
 def given_versions(cluster: Resource[KafkaCluster], context: Context) -> dict[tuple[str, str], str]:

@@ -103,8 +103,7 @@ class SteadyClusters:
                 users=recorder.users,
                 config=recorder.config,
                 secrets=outcome.secrets,
-                # Clusters that were settled together are not all read together.
-                until=self._clock() + FULL_PASS_S * random.uniform(0.5, 1.0),  # noqa: S311
+                until=self._clock() + min(_full_pass_s(), outcome.settled_for_s),
             )
         return again_in
 
@@ -144,6 +143,11 @@ class SteadyClusters:
         except (BrokersError, KubeError):
             # The pass asks again, and says so.
             return False
+
+
+def _full_pass_s() -> float:
+    """Clusters that were settled together are not all read together."""
+    return FULL_PASS_S * random.uniform(0.5, 1.0)  # noqa: S311
 
 
 def _version(context: Context, namespace: str, name: str) -> str:

@@ -1,10 +1,17 @@
 """AlterUserScramCredentials: what is granted, refused, and stored."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from barnabas_broker.controller.scram_credentials import Deletion, Upsertion, plan_credentials
+from barnabas_broker.controller.user_credential_manager import USERS_AT_ONCE
+from barnabas_broker.security.principals import ANONYMOUS
 from barnabas_broker.security.scram import ITERATIONS_MAX, ITERATIONS_MIN, ScramCredential
+from barnabas_broker.zk.embedded import EmbeddedStore
 from barnabas_kafka.errors import ErrorCode
+from tests.broker.controller.embedded import NOW_MS, Embedded
 
 SHA_256, SHA_512 = 1, 2
 KNOWN = {"alice": {"SCRAM-SHA-256": "stored", "producer_byte_rate": "1000"}}
@@ -95,3 +102,25 @@ def test_of_several_errors_kafkas_first_is_returned(
     )
     assert not changed
     assert refused["alice"].code == code
+
+
+def test_many_users_are_changed_in_few_transactions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each takes a sync or a round trip, for which changes of ISRs wait."""
+    embedded = Embedded(tmp_path)
+    users = [f"user-{number}" for number in range(3 * USERS_AT_ONCE)]
+    transactions: list[int] = []
+    commit = EmbeddedStore.commit
+
+    def counted(store: EmbeddedStore, operations: Any, *, now_ms: int) -> Any:
+        transactions.append(len(operations))
+        return commit(store, operations, now_ms=now_ms)
+
+    monkeypatch.setattr(EmbeddedStore, "commit", counted)
+    answers = embedded.controller.user_credentials.alter(
+        [], [upsertion(user) for user in users], principal=ANONYMOUS, now_ms=NOW_MS
+    )
+    assert [each.name for each in answers if each.granted] == users
+    assert {*embedded.image.user_configs} == {*users}
+    assert len(transactions) == 3

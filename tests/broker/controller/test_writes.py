@@ -18,7 +18,7 @@ from barnabas_broker.controller.topic_znodes import (
 )
 from barnabas_broker.zk.embedded import EmbeddedStore
 from barnabas_broker.zk.store import CoordinationError, Create, Delete, SetData
-from barnabas_broker.zk.znodes import ConfigZnode
+from barnabas_broker.zk.znodes import ConfigChangeZnode, ConfigZnode
 from barnabas_kafka.errors import ErrorCode, KafkaError
 
 
@@ -89,11 +89,16 @@ def test_a_change_of_settings_asks_as_often_after_many_others(store: EmbeddedSto
         changes = writes.change_config(watched, ConfigZnode.for_topic("t"), {}, now_ms=1)
         asked.append(len(watched.mock_calls))
         store.commit(changes, now_ms=1)
+        (read,) = watched.get_many.call_args.args
+        assert len(read) <= writes.NOTIFICATIONS_READ
     assert {*asked} == {asked[0]}
-    later = writes.change_config(
-        store, ConfigZnode.for_topic("t"), {}, now_ms=2 + writes.CHANGE_NOTIFICATION_TTL_MS
-    )
-    assert sum(isinstance(each, Delete) for each in later) == 30
+    now_ms = 2 + writes.CHANGE_NOTIFICATION_TTL_MS
+    for _ in range(4):
+        store.commit(
+            writes.change_config(store, ConfigZnode.for_topic("t"), {}, now_ms=now_ms),
+            now_ms=now_ms,
+        )
+    assert len(store.children(ConfigChangeZnode.ROOT)) == 4
 
 
 def fail(error: Exception) -> None:

@@ -17,6 +17,10 @@ from barnabas_zookeeper.errors import NodeExistsError
 # How long brokers have to notice a change of settings (Kafka's own figure).
 CHANGE_NOTIFICATION_TTL_MS = 15 * 60 * 1000
 
+NOTIFICATIONS_READ: Final = 10
+"""The oldest that a change looks at: of all of them a change of a thousand users would read half a
+million. Their names are in the order of time."""
+
 PARENT_TRIES_MAX: Final = 100
 """Each lost race means that another new broker created some; they are not that many."""
 
@@ -57,12 +61,23 @@ def put(store: CoordinationStore, path: str, data: bytes | None) -> Operation:
 def change_config(
     store: CoordinationStore, znode: ConfigZnode, config: Mapping[str, str], *, now_ms: int
 ) -> list[Operation]:
-    """Replace the settings of an entity and notify brokers; old notifications go."""
-    operations = [put(store, znode.path, znode.encode(config))]
-    paths = [f"{ConfigChangeZnode.ROOT}/{it}" for it in store.children(ConfigChangeZnode.ROOT)]
+    """Replace the settings of an entity and notify brokers; the oldest notifications go."""
+    return change_configs(store, {znode: config}, now_ms=now_ms)
+
+
+def change_configs(
+    store: CoordinationStore, configs: Mapping[ConfigZnode, Mapping[str, str]], *, now_ms: int
+) -> list[Operation]:
+    """The same for several entities."""
+    operations: list[Operation] = [
+        put(store, znode.path, znode.encode(config)) for znode, config in configs.items()
+    ]
+    oldest = store.children(ConfigChangeZnode.ROOT)[:NOTIFICATIONS_READ]
+    paths = [f"{ConfigChangeZnode.ROOT}/{it}" for it in oldest]
     for path, found in zip(paths, store.get_many(paths), strict=True):
         if found is not None and now_ms - found[1].ctime_ms > CHANGE_NOTIFICATION_TTL_MS:
             operations.append(Delete(path))
-    change = ConfigChangeZnode.encode(znode)
-    operations.append(Create(ConfigChangeZnode.PREFIX, change, sequential=True))
+    for znode in configs:
+        change = ConfigChangeZnode.encode(znode)
+        operations.append(Create(ConfigChangeZnode.PREFIX, change, sequential=True))
     return operations

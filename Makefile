@@ -24,7 +24,7 @@ TESTRUN := $(BIN)/python -m tools.testrun
 
 .DEFAULT_GOAL := help
 .PHONY: help demo install uninstall test check black-box black-box-handlers handlers pipelines spark bench fuzz sim mutate mutate-cores mutate-operator gen fmt soak clean release audit docs \
-	images kind-demo kind-down e2e
+	images kind-demo kind-down e2e newcomer
 
 help: ## Lists the verbs
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -81,6 +81,9 @@ pipelines: .venv/.synced
 
 e2e: .venv/.synced ## Runs the scenarios of e2e/ on a kind cluster of their own (make test SUITE=kind)
 	@$(TESTRUN) --suite kind $(TEST_OPTIONS)
+
+newcomer: .venv/.synced ## Plays README and quickstarts on each clean Linux of e2e/newcomer/bases.py (Docker)
+	$(PYTEST) e2e/test_newcomer.py --override-ini='addopts=-ra' --timeout=3600 --override-ini=faulthandler_timeout=7200
 
 images: .venv/.synced ## Builds the four images and prints their sizes (Docker)
 	@$(BIN)/python -m e2e.images

@@ -10,6 +10,14 @@ from e2e.newcomer import bases, container
 # On the first base those whose programs are quick to install: all take a quarter of an hour.
 QUICK = ("python.md", "kcat.md")
 PAGES = tuple(container.PACKAGES)
+# Of what a demonstration installs: a broker, the commands and the local runtime, for users only.
+DEMO_MB = 130
+
+
+def _megabytes(made: str, directory: str) -> int:
+    """How much a directory of the newcomer's clone holds."""
+    command = ("du", "--summarize", "--apparent-size", "--block-size=MB", directory)
+    return int(run("docker", "exec", made, *command).split(b"MB")[0])
 
 
 @pytest.mark.parametrize(
@@ -27,6 +35,7 @@ def test_every_command_runs_as_printed(base: str) -> None:
         assert "The cluster is stopped and its files are deleted." in reported
         assert "running as pure Python, slower than compiled" in reported
         assert "ada\t3 apples\n" in reported
+        assert _megabytes(made, ".venv-demo") <= DEMO_MB
         left = run("docker", "exec", made, "sh", "-c", "ls /tmp; cat /proc/[0-9]*/comm")
         assert set(left.decode().split()) <= {"docker-init", "tini", "sleep", "sh", "cat", "ls"}
         pages = QUICK if base == container.BASE else PAGES

@@ -1,4 +1,4 @@
-"""Measures a secured cluster on Kubernetes: what docs/operations/footprint.md shows of it.
+"""Measures a secured cluster on Kubernetes: what benchmarks/footprint.md shows of it.
 
     KIND_NODE_IMAGE=kindest/node:v1.34.4 python -m e2e.times
 
@@ -25,7 +25,7 @@ from e2e.quickstart import MAIN, RELEASE, install_with_helm
 from e2e.three_racks import ALL, BROKERS, FILE, ready_pods, wait_in_sync, wait_ready
 from tests.waiting import RUN
 
-DOCUMENT: Final = ROOT / "docs" / "operations" / "footprint.md"
+DOCUMENT: Final = ROOT / "benchmarks" / "footprint.md"
 BEGIN: Final = "<!-- Written by `python -m e2e.times`. -->"
 END: Final = "<!-- End of what it writes. -->"
 RUNS: Final = 3

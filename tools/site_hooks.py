@@ -18,6 +18,7 @@ PUBLISHED: Final = {
     "CHANGELOG.md": "CHANGELOG.md",
     "CONTRIBUTING.md": "CONTRIBUTING.md",
     "SECURITY.md": "SECURITY.md",
+    "benchmarks/footprint.md": "benchmarks/footprint.md",
     "benchmarks/results/2026-11-23-engine/README.md": "benchmarks/README.md",
     "benchmarks/results/2026-11-23-engine/ratios.svg": "benchmarks/ratios.svg",
 }

@@ -1,4 +1,4 @@
-"""Measures a newcomer's first minutes, from the command: what docs/operations/footprint.md shows.
+"""Measures a newcomer's first minutes, from the command: what benchmarks/footprint.md shows.
 
 `python -m e2e.newcomer.times` does so in a copy of this checkout that it removes, with the packages
 that uv has in its cache: `make demo` once and again, the size of its environment, and how long

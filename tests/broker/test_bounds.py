@@ -58,7 +58,7 @@ NOT_OF_CLIENTS: Final = {
     "RequestContext.denied": "what one request names",
     "Runtime._held": "partitions of an internal topic",
     "TransactionCoordinator._sweeps": "settings",
-    "Ending._unheard": "partitions of one transaction",
+    "Ending._unacknowledged": "partitions of one transaction",
     "Group._supporters": "protocols of members, counted with them",
     "ProducerState._ongoing": "open transactions, which no bound may forget",
     "ProducerState._unreplicated": "ended transactions, until they are replicated",

@@ -240,7 +240,7 @@ WITHOUT: Final[Mapping[str, tuple[Off, ...]]] = {
     "claims that lose their ensemble": everywhere(
         "lost_cluster_id", (claims, clusters), returns("")
     ),
-    "nothing is in sync before it is known": (Off(Admin, "_unheard", returns(None)),),
+    "nothing is in sync before it is known": (Off(Admin, "_waiting_for_metadata", returns(None)),),
     "internal topics grow with the cluster": (Off(clusters, "INTERNAL_TOPICS", always({})),),
     "edits are acted on at once": (Off(WorkQueue, "add", user_waits_too),),
     "figures are written seldom": (Off(Context, "figures_due", all_figures_due),),

@@ -26,7 +26,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from struct import Struct
-from typing import Final, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from barnabas_broker.cluster.failures import each_isolated
@@ -128,8 +128,7 @@ class Copied:
     cutting: bool = False  # It is not asked about until its log is cut.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetcherContext:
+class FetcherContext(NamedTuple):
     """What all fetchers of a broker share; `settings` and `broker_epoch` are as they are now."""
 
     broker_id: int

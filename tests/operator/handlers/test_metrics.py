@@ -68,6 +68,20 @@ def test_ends_of_certificates_are_shown_while_there_are_certificates() -> None:
     assert series not in metrics.text().decode()
 
 
+def test_ends_of_users_certificates_go_with_user_and_cluster() -> None:
+    """They have a series of their own: there may be many users."""
+    metrics = Metrics(Health())
+    metrics.expiries("ns", "a", {"broker": 2e9})
+    metrics.user_expiries("ns", "a", {"billing": 1e9, "orders": 2e9})
+    metrics.user_expiries("ns", "a", {"billing": 1e9})
+    series = 'user_certificate_expiry_timestamp_seconds{cluster="a",namespace="ns",user='
+    text = metrics.text().decode()
+    assert f'{series}"billing"}} 1e+09' in text
+    assert f'{series}"orders"' not in text
+    metrics.forgotten(A)
+    assert "expiry_timestamp_seconds{" not in metrics.text().decode()
+
+
 def test_the_end_of_a_certificate_goes_with_its_listener() -> None:
     """An alert would follow for one that nobody uses, and nobody could end it."""
     metrics = Metrics(Health())

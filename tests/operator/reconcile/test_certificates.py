@@ -63,6 +63,7 @@ class Passes:
         self.now = START
         self.events = Notes()
         self.ends: dict[str, float] = {}
+        self.user_ends: Mapping[str, float] = {}
         self.brokers = MemoryBrokers()
 
     def run(self, passed: timedelta = timedelta()) -> dict[str, Any]:
@@ -73,6 +74,7 @@ class Passes:
             now=format_time(self.now),
             events=self.events,
             expiries=self.seen,
+            user_expiries=self.seen_of_users,
         )
         reconcile(KEY, context)
         status: dict[str, Any] = self.kube.find("KafkaCluster", "quickstart")["status"]
@@ -81,6 +83,10 @@ class Passes:
     def seen(self, _namespace: str, _cluster: str, ends: Mapping[str, float]) -> None:
         """When certificates expire, as the metrics are told."""
         self.ends = dict(ends)
+
+    def seen_of_users(self, _namespace: str, _cluster: str, ends: Mapping[str, float]) -> None:
+        """The same of the certificates of users."""
+        self.user_ends = ends
 
     def data(self, name: str) -> dict[str, str]:
         """What a Secret of the cluster has."""

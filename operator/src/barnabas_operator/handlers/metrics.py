@@ -76,8 +76,12 @@ class Metrics:
             f"{prefix}_certificate_expiry_timestamp_seconds", "When a certificate expires.",
             (*CLUSTER, "certificate"), registry=registry,
         )  # fmt: skip
-        # The certificates with a series, by namespace and cluster; passes are in threads.
-        self._certificates: dict[tuple[str, str], frozenset[str]] = {}
+        self._user_expiry = Gauge(
+            f"{prefix}_user_certificate_expiry_timestamp_seconds",
+            "When the certificate of a KafkaUser expires.", (*CLUSTER, "user"), registry=registry,
+        )  # fmt: skip
+        # The names with a series, by its label, namespace and cluster; passes are in threads.
+        self._expiring: dict[tuple[str, str, str], frozenset[str]] = {}
         self._lock = threading.Lock()
         self._leader = Gauge(
             f"{prefix}_leader", "Whether this operator is the leader.", ("namespace",),
@@ -86,14 +90,23 @@ class Metrics:
 
     def expiries(self, namespace: str, cluster: str, ends: Mapping[str, float]) -> None:
         """When the certificates of a cluster expire, by their names; there are few of them."""
+        self._set_expiries(self._expiry, "certificate", namespace, cluster, ends)
+
+    def user_expiries(self, namespace: str, cluster: str, ends: Mapping[str, float]) -> None:
+        """When the certificates of a cluster's KafkaUsers expire: as many as have one."""
+        self._set_expiries(self._user_expiry, "user", namespace, cluster, ends)
+
+    def _set_expiries(
+        self, gauge: Gauge, label: str, namespace: str, cluster: str, ends: Mapping[str, float]
+    ) -> None:
         labels = {"namespace": namespace, "cluster": cluster}
         for name, end in ends.items():
-            self._expiry.labels(**labels, certificate=name).set(end)
+            gauge.labels(**labels, **{label: name}).set(end)
         with self._lock:
-            before = self._certificates.get((namespace, cluster), frozenset())
-            self._certificates[namespace, cluster] = frozenset(ends)
+            before = self._expiring.get((label, namespace, cluster), frozenset())
+            self._expiring[label, namespace, cluster] = frozenset(ends)
         for name in before - ends.keys():
-            self._expiry.remove_by_labels({**labels, "certificate": name})
+            gauge.remove_by_labels({**labels, label: name})
 
     def leads(self, namespace: str, *, is_leader: bool) -> None:
         """The leadership for a watched namespace changed."""
@@ -120,9 +133,10 @@ class Metrics:
         labels = {"namespace": key.namespace, "cluster": key.cluster}
         self._reconciliations.remove_by_labels(labels)
         self._last_success.remove_by_labels(labels)
-        self._expiry.remove_by_labels(labels)
-        with self._lock:
-            self._certificates.pop((key.namespace, key.cluster), None)
+        for label, gauge in (("certificate", self._expiry), ("user", self._user_expiry)):
+            gauge.remove_by_labels(labels)
+            with self._lock:
+                self._expiring.pop((label, key.namespace, key.cluster), None)
 
     def namespaces_failed(self, errors: dict[str, KubeError]) -> None:
         """See Reporter."""

@@ -154,6 +154,10 @@ def _connect(at: Endpoint) -> AdminBrokers:
     return AdminBrokers(at.servers, at.tls)
 
 
+# By namespace and cluster: when certificates expire, by their names.
+Expiries = Callable[[str, str, Mapping[str, float]], None]
+
+
 class Passes:
     """What the controller calls in threads, and what is remembered between passes."""
 
@@ -165,7 +169,8 @@ class Passes:
         leads: Callable[[Key], bool],
         stopping: Stopping,
         count_step: Callable[[str, str], None] = lambda *_: None,
-        expiries: Callable[[str, str, Mapping[str, float]], None],
+        expiries: Expiries,
+        user_expiries: Expiries,
     ) -> None:
         self.leads = leads
         self.index = ResourceIndex(watched=environment.namespaces)
@@ -173,7 +178,7 @@ class Passes:
         self._namespaces = environment.namespaces or (None,)
         self._kube = kube
         self._stopping = stopping
-        self._expiries = expiries
+        self._expiries, self._user_expiries = expiries, user_expiries
         self._steady = SteadyClusters(self.index.revision)
         self._clients = Clients(_connect, CLIENTS)
         self._limits = EventLimits()
@@ -212,6 +217,7 @@ class Passes:
             index=self.index.named,
             operator_namespace=self._environment.own_namespace,
             expiries=self._expiries,
+            user_expiries=self._user_expiries,
             retained=self.index.retained,
             watched=self._environment.namespaces,
             count_step=self._count_step,
@@ -267,6 +273,7 @@ async def _run(environment: Environment, metrics: Metrics, stopping: Stopping) -
         stopping=stopping,
         count_step=metrics.count_step,
         expiries=metrics.expiries,
+        user_expiries=metrics.user_expiries,
     )
     controller = Controller(
         passes.work,

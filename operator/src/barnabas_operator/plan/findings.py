@@ -171,7 +171,7 @@ class Reason(StrEnum):
     CERTIFICATE_EXPIRES = (
         "CertificateExpires",
         Severity.WARNING,
-        "A certificate that was given expires within thirty days, or the last sixth of its time.",
+        "A certificate that is not renewed expires in thirty days, or the last sixth of its time.",
     )
     LISTENER_CERTIFICATE_INVALID = (
         "ListenerCertificateInvalid",

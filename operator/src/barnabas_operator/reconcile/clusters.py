@@ -59,7 +59,7 @@ from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.dynamic_config import alter_dynamic_config, ask_dynamic_config
 from barnabas_operator.reconcile.ownership import is_ours
 from barnabas_operator.reconcile.rolls import admin_url, hold_back, restore_leaders
-from barnabas_operator.reconcile.status import StatusRefusedError, write_status
+from barnabas_operator.reconcile.status import StatusRefusedError, record_expiry, write_status
 from barnabas_operator.reconcile.templates import without_invalid_templates
 from barnabas_operator.resources import brokers, zookeeper
 from barnabas_operator.resources import listeners as routing
@@ -169,7 +169,11 @@ def _write(
         roll=roll,
         certificates=_expiries(cluster, expiries),
     )
-    return write_status(cluster, status, verdict, context)
+    written = write_status(cluster, status, verdict, context)
+    for each in findings:
+        if each.reason is Reason.CERTIFICATE_EXPIRES:
+            record_expiry(cluster, each.message, context)
+    return written
 
 
 def refusals(refused: Sequence[Refused]) -> Iterator[Finding]:

@@ -97,6 +97,8 @@ class Context:
     figures_due: Callable[[str], bool] = lambda _: True
     # Called with the expiry of the certificates of a cluster (namespace, name), by their names.
     expiries: Callable[[str, str, Mapping[str, float]], None] = lambda *_: None
+    # The same of the certificates of its KafkaUsers, by their names in Kafka.
+    user_expiries: Callable[[str, str, Mapping[str, float]], None] = lambda *_: None
     # The KafkaTopics, KafkaUsers or KafkaPipelines of a namespace that name a cluster, from a cache
     # that may be late; None where they have to be listed.
     index: Callable[[Kind, str, str], list[Document] | None] = lambda *_: None

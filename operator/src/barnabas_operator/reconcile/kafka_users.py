@@ -11,15 +11,16 @@ from barnabas_operator.api.reading import Resource
 from barnabas_operator.api.users import UserStatus
 from barnabas_operator.brokers import Brokers, BrokersError
 from barnabas_operator.kube import KubeError
+from barnabas_operator.plan.certificates import parse_time
 from barnabas_operator.plan.orphans import is_due, without_retained
 from barnabas_operator.plan.topics import Refusal
 from barnabas_operator.plan.user_ledger import PresentUsers, User, with_policies
-from barnabas_operator.plan.users import Access, Waiting, owners
+from barnabas_operator.plan.users import Access, Waiting, owners, user_name
 from barnabas_operator.reconcile.clusters import connect
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.ledger import UserLedgerStore
 from barnabas_operator.reconcile.orphans import DeletionGuard
-from barnabas_operator.reconcile.status import write_statuses, write_waiting
+from barnabas_operator.reconcile.status import record_expiry, write_statuses, write_waiting
 from barnabas_operator.reconcile.user_certificates import prepare_certificate
 from barnabas_operator.reconcile.user_deletion import delete_orphans, retained
 from barnabas_operator.reconcile.user_secrets import (
@@ -76,6 +77,7 @@ def reconcile_users_of(
         raise
     verdicts = [(user, *work.outcome(user)) for user in users]
     statuses = write_statuses(verdicts, context)
+    _report_expiries(cluster, users, work, context)
     if not work.failed:
         try:
             delete_orphans(cluster, store, guard, brokers, context)
@@ -87,6 +89,22 @@ def reconcile_users_of(
         and not is_due(store.entries, guard.present)
     )
     return ManagedUsers(statuses=statuses, settled=settled, secrets=work.versions)
+
+
+def _report_expiries(
+    cluster: Resource[KafkaCluster], users: Sequence[User], work: UserPass, context: Context
+) -> None:
+    """When certificates expire, as a metric; an event where one should have been renewed."""
+    ends = {
+        name: parse_time(secret.not_after).timestamp()
+        for name, secret in work.secrets.items()
+        if secret.not_after
+    }
+    context.user_expiries(cluster.meta.namespace, cluster.meta.name, ends)
+    for user in users:
+        secret = work.secrets.get(user_name(user))
+        if secret is not None and secret.expires and work.manages(user):
+            record_expiry(user, secret.expires, context)
 
 
 def wait_for_cluster(users: Sequence[User], context: Context) -> None:

@@ -11,6 +11,7 @@ from barnabas_operator.api.clusters import ClusterStatus, KafkaCluster
 from barnabas_operator.api.conditions import (
     READY,
     STALLED,
+    WARNING,
     Condition,
     Verdict,
     conditions,
@@ -22,6 +23,7 @@ from barnabas_operator.api.topics import KafkaTopic, TopicStatus
 from barnabas_operator.api.users import KafkaUser, UserStatus
 from barnabas_operator.api.writing import to_json
 from barnabas_operator.kube import KINDS, KubeError
+from barnabas_operator.plan.findings import Reason
 from barnabas_operator.reconcile.context import Context, Regarding
 
 logger = logging.getLogger(__name__)
@@ -133,6 +135,20 @@ def record_transition(
     note = ready.message or ("Ready" if ready.status == "True" else "not Ready")
     context.events.record(
         regarding, action="Reconcile", reason=ready.reason, note=note, warning=stalled
+    )
+
+
+def record_expiry(resource: AnyResource, text: str, context: Context) -> None:
+    """Write an event when a certificate begins to be warned of, whatever else is."""
+    before = {each.type: each for each in resource.body.status.conditions}.get(WARNING)
+    if before is not None and text in before.message:
+        return
+    context.events.record(
+        Regarding.of(KINDS[resource.kind], resource.meta),
+        action="Reconcile",
+        reason=Reason.CERTIFICATE_EXPIRES,
+        note=text,
+        warning=True,
     )
 
 

@@ -16,6 +16,7 @@ from barnabas_operator.kube import SECRETS, USERS
 from barnabas_operator.names import ClusterNames
 from barnabas_operator.plan.certificates import (
     Authority,
+    expires_soon,
     format_time,
     no_earlier_than,
     parse_time,
@@ -84,6 +85,12 @@ def prepare_certificate(
         regarding = Regarding.of(USERS, meta)
         context.events.record(regarding, action="Apply", reason="Apply", note=note)
         own = SecretView.of(apply_as_read(context.kube, body, found))
+    view = read_certificate(pair.certificate)
+    ends = format_time(view.not_after)
+    expires = ""
+    if expires_soon(view, now):
+        # It would have been renewed, but for an authority that ends with it.
+        expires = f"the certificate expires at {ends}, as the clients' authority does; replace that"
     version = own.version if own else ""
     return UserSecret(
         password="",
@@ -91,7 +98,8 @@ def prepare_certificate(
         with_password=frozenset({version}),
         versions={meta.name: version},
         changed=changed,
-        not_after=format_time(read_certificate(pair.certificate).not_after),
+        not_after=ends,
+        expires=expires,
     )
 
 

@@ -21,6 +21,7 @@ from barnabas_operator.api.conditions import Verdict
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.api.users import UserStatus
 from barnabas_operator.brokers import Brokers, BrokersError
+from barnabas_operator.plan.findings import Reason
 from barnabas_operator.plan.namespaces import label_of
 from barnabas_operator.plan.topics import Refusal
 from barnabas_operator.plan.user_ledger import User, UserEntry, UserLedger
@@ -63,8 +64,9 @@ class UserSecret:
     versions: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     changed: bool = False
-    # When the certificate expires, of a user that has one.
+    # When the certificate expires, of a user that has one; and that it should have been renewed.
     not_after: str = ""
+    expires: str = ""
 
 
 class UserStore(Protocol):
@@ -278,6 +280,10 @@ class UserPass:
             missed.update(failed)
         return frozenset(missed)
 
+    def manages(self, user: User) -> bool:
+        """Whether the user in Kafka is that of this resource, and of no older one."""
+        return self._managed[user_name(user)] is user
+
     def outcome(self, user: User) -> tuple[UserStatus, Verdict]:
         """Status without conditions, and verdict, of a resource."""
         name, before = user_name(user), user.body.status
@@ -302,8 +308,12 @@ class UserPass:
             "certificate" if plan.access.by_certificate else plan.access.mechanism + " credential"
         )
         text = f"the user has its {proof} and {count} ACLs"
-        warnings = (*plan.warnings, *self.secrets[name].warnings)
-        return before, Verdict(ready=True, reason="Ready", message=text, warnings=warnings)
+        expires = self.secrets[name].expires
+        warnings = (*plan.warnings, *self.secrets[name].warnings, *filter(None, (expires,)))
+        reason = str(Reason.CERTIFICATE_EXPIRES) if expires else "Warning"
+        return before, Verdict(
+            ready=True, reason="Ready", message=text, warnings=warnings, warning_reason=reason
+        )
 
 
 def _with_seen(entry: UserEntry, view: UserView) -> UserEntry:

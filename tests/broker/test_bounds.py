@@ -59,6 +59,7 @@ NOT_OF_CLIENTS: Final = {
     "Runtime._held": "partitions of an internal topic",
     "TransactionCoordinator._sweeps": "settings",
     "Ending._unacknowledged": "partitions of one transaction",
+    "BackgroundTasks._probing": "log directories",
     "Group._supporters": "protocols of members, counted with them",
     "ProducerState._ongoing": "open transactions, which no bound may forget",
     "ProducerState._unreplicated": "ended transactions, until they are replicated",

@@ -257,8 +257,7 @@ def reconcile(key: Key, context: Context) -> Outcome:
         )
         written += [each.conditions for each in managed_users.statuses]
         secrets = {**secrets, **managed_users.secrets}
-        settled = managed.settled and managed_users.settled and not pipelines.resources
-        settled = settled and _is_settled(status.conditions)
+        settled = _is_settled(status.conditions) and managed.settled and managed_users.settled
     elif document is None:
         wait_for_cluster(topics.resources, context)
         kafka_users.wait_for_cluster(users.resources, context)
@@ -272,14 +271,9 @@ def reconcile(key: Key, context: Context) -> Outcome:
         raise refusals[0]
     if any(_is_under_way(each) for conditions in written for each in conditions):
         return Outcome(again_in=SOON_S)
-    again_in = FIGURES_S if pipelines.resources else RESYNC_S
-    return Outcome(
-        again_in=again_in,
-        settled=settled,
-        settled_for_s=_settled_for_s(cluster),
-        secrets=secrets,
-        topics=present.named,
-    )
+    again_in, settled = (FIGURES_S, False) if pipelines.resources else (RESYNC_S, settled)
+    outcome = Outcome(again_in=again_in, settled=settled, secrets=secrets, topics=present.named)
+    return replace(outcome, settled_for_s=_settled_for_s(cluster))
 
 
 def _settled_for_s(cluster: Resource[KafkaCluster] | None) -> float:

@@ -175,6 +175,9 @@ class ApiRequest(BaseHTTPRequestHandler):
             self.wfile.write(json.dumps({"type": "ERROR", "object": status}).encode() + b"\n")
 
     def _body(self) -> Any:
+        """What is written, and by whom."""
+        token = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        self.server.writers.append((token, urlsplit(self.path).path))
         return yaml.safe_load(self.rfile.read(int(self.headers["Content-Length"])))
 
     def _send(self, status: int, body: Any, *, retry_after: str = "") -> None:
@@ -208,6 +211,8 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), ApiRequest)
         self.kube = kube
         self.seen: list[tuple[str, str, str]] = []
+        # Who has written: the token, and the path.
+        self.writers: list[tuple[str, str]] = []
         # Namespaces that were deleted, and the right to read them with them.
         self.forbidden: set[str] = set()
         # Kinds whose definition is not installed, by their plurals.
@@ -220,6 +225,9 @@ class Server(ThreadingHTTPServer):
         # Set by a test: the open watch of this plural is too old.
         self.gone = {kind.plural: threading.Event() for kind in SERVED}
         self.watches = threading.Semaphore(0)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """An operator that is killed hangs up."""
 
     @property
     def address(self) -> str:

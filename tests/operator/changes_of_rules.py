@@ -217,15 +217,15 @@ def generation_of_before(original: Any) -> Any:
 
 
 def without_deadline(original: Any) -> Any:
-    def check(deadline: Deadline, call: str) -> None:
+    def check(deadline: Deadline, call: str, namespace: str) -> None:
         if deadline._stop.asked:
-            original(deadline, call)
+            original(deadline, call, namespace)
 
     return check
 
 
 def without_leadership(original: Any) -> Any:
-    return lambda deadline, call: original(deadline, "get")
+    return lambda deadline, _, namespace: original(deadline, "get", namespace)
 
 
 def with_check(name: str, change: Callable[[Any], Any] | None) -> Callable[[Any], Any]:

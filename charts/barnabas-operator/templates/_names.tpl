@@ -72,10 +72,11 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 - apiGroups: [""]
   resources: [namespaces]
   verbs: [get]
-# Leader election: one Lease, and the right to create it, which cannot be bound to a name.
+# Leader election: one Lease in each namespace, one more of those that watch all (in namespace default),
+# and the right to create them, which cannot be bound to a name.
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
-  resourceNames: [barnabas-operator]
+  resourceNames: [barnabas-operator{{ if .Values.watchAllNamespaces }}, barnabas-operator-all-namespaces{{ end }}]
   verbs: [get, update]
 - apiGroups: [coordination.k8s.io]
   resources: [leases]

@@ -347,9 +347,9 @@ class ApiServer:
         query = {"fieldManager": FIELD_MANAGER}
         return self._call(_Request("POST", _path(kind, namespace), query, body))
 
-    def replace(self, kind: Kind, namespace: str, name: str, body: Document) -> None:
+    def replace(self, kind: Kind, namespace: str, name: str, body: Document) -> Document:
         """Replace an object that still has the body's resourceVersion; else status 409."""
-        self._call(_Request("PUT", _path(kind, namespace, name), body=body))
+        return self._call(_Request("PUT", _path(kind, namespace, name), body=body))
 
     def _merge(self, path: str, body: Document) -> None:
         query = {"fieldManager": FIELD_MANAGER}

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import pytest
 
 from barnabas_operator.handlers.election import (
+    CONFIRM_S,
+    ELECTED,
     LEASE,
-    LEASE_S,
-    RENEW_DEADLINE_S,
     RETRY_S,
     Election,
 )
@@ -32,6 +32,7 @@ class Leases:
     away: KubeError | None = None
     version: int = 0
     now: float = 1000.0
+    requests: int = 0
 
     def get(self, kind: Kind, namespace: str, name: str) -> Document | None:
         """See Leases."""
@@ -39,20 +40,21 @@ class Leases:
         self._answer()
         return copy.deepcopy(self.lease)
 
-    def create(self, kind: Kind, namespace: str, body: Document) -> None:
+    def create(self, kind: Kind, namespace: str, body: Document) -> Document:
         """See Leases."""
         self._answer()
         if self.lease is not None:
             raise KubeError(409, "already exists")
-        self._store(body)
+        return self._store(body)
 
-    def replace(self, kind: Kind, namespace: str, name: str, body: Document) -> None:
+    def replace(self, kind: Kind, namespace: str, name: str, body: Document) -> Document:
         """See Leases."""
         self._answer()
-        assert self.lease is not None
+        if self.lease is None:
+            raise KubeError(404, "not found")
         if body["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
             raise KubeError(409, "the object has been modified")
-        self._store(body)
+        return self._store(body)
 
     def candidate(self, identity: str) -> Election:
         """An operator whose clock is that of the test."""
@@ -64,13 +66,15 @@ class Leases:
         return self.lease["spec"][name]
 
     def _answer(self) -> None:
+        self.requests += 1
         if self.away is not None:
             raise self.away
 
-    def _store(self, body: Document) -> None:
+    def _store(self, body: Document) -> Document:
         self.version += 1
         self.lease = copy.deepcopy(body)
         self.lease["metadata"]["resourceVersion"] = str(self.version)
+        return copy.deepcopy(self.lease)
 
 
 def test_one_replica_leads_and_the_other_waits() -> None:
@@ -91,13 +95,13 @@ def test_a_leader_that_cannot_renew_stops_before_another_may_take_over() -> None
     first, second = leases.candidate("first"), leases.candidate("second")
     first.attempt()
     second.attempt()
-    assert RENEW_DEADLINE_S + TIMEOUT_S < LEASE_S
-    leases.now += RENEW_DEADLINE_S
+    assert ELECTED.renew_deadline_s + TIMEOUT_S < ELECTED.lease_s
+    leases.now += ELECTED.renew_deadline_s
     assert not first.leads()
     leases.now += TIMEOUT_S
     second.attempt()
     assert not second.leads()
-    leases.now += LEASE_S
+    leases.now += ELECTED.lease_s
     second.attempt()
     assert (first.leads(), second.leads()) == (False, True)
     assert leases.spec("leaseTransitions") == 1
@@ -112,7 +116,7 @@ def test_the_loser_of_a_race_does_not_lead() -> None:
     first, second = leases.candidate("first"), leases.candidate("second")
     first.attempt()
     second.attempt()
-    leases.now += LEASE_S
+    leases.now += ELECTED.lease_s
     expired = leases.get(LEASES, NS, LEASE)
     first.attempt()
 
@@ -126,6 +130,58 @@ def test_the_loser_of_a_race_does_not_lead() -> None:
     with pytest.raises(KubeError, match="modified"):
         second.attempt()
     assert (first.leads(), second.leads()) == (True, False)
+
+
+def test_a_renewal_is_one_request() -> None:
+    """As long as nobody else writes the Lease."""
+    leases = Leases()
+    first = leases.candidate("first")
+    first.attempt()
+    leases.requests = 0
+    for _ in range(3):
+        leases.now += ELECTED.renew_every_s
+        first.attempt()
+    assert (first.leads(), leases.requests) == (True, 3)
+
+
+@pytest.mark.parametrize("deleted", [True, False], ids=["deleted", "edited"])
+def test_a_lease_that_a_user_took_away_is_noticed_before_a_write(deleted: bool) -> None:
+    """And at the next renewal, which does not take it back."""
+    leases = Leases()
+    first, second = leases.candidate("first"), leases.candidate("second")
+    first.attempt()
+    if deleted:
+        leases.lease = None
+    else:
+        assert leases.lease is not None
+        leases.lease["spec"]["holderIdentity"] = ""
+        leases.lease["metadata"]["resourceVersion"] = "edited"
+    second.attempt()
+    first.confirm()
+    # It has just renewed.
+    assert (first.leads(), second.leads()) == (True, True)
+    leases.now += CONFIRM_S
+    first.confirm()
+    assert (first.leads(), second.leads()) == (False, True)
+    first.attempt()
+    assert (first.leads(), first.holder) == (False, "second")
+
+
+def test_a_renewal_that_is_not_answered_may_have_been_done() -> None:
+    """The next attempt reads what it did."""
+    leases = Leases()
+    first = leases.candidate("first")
+    first.attempt()
+    leases.away = KubeError(0, "timed out")
+    with pytest.raises(KubeError, match="timed out"):
+        first.attempt()
+    leases.away = None
+    assert leases.lease is not None
+    leases.lease["metadata"]["resourceVersion"] = "late"
+    leases.now += ELECTED.renew_deadline_s
+    assert not first.leads()
+    first.attempt()
+    assert first.leads()
 
 
 def test_a_clean_stop_hands_over_at_once() -> None:

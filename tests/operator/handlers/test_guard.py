@@ -6,6 +6,7 @@ import pytest
 
 from barnabas_operator.handlers.guard import Deadline, PassAbortedError, guarded
 from barnabas_operator.kube import CONFIG_MAPS, TOPICS, Kube
+from tests.operator import examples
 from tests.operator.memory_kube import MemoryKube
 
 CONFIG_MAP = {
@@ -39,10 +40,34 @@ def test_without_leadership_nothing_is_written() -> None:
     """Reads go on; the check is before each write, not once a pass."""
     leading = True
     memory = MemoryKube()
-    kube: Kube = guarded(memory, Deadline(float("inf"), Stop(), lambda: leading).check)
+    kube: Kube = guarded(memory, Deadline(float("inf"), Stop(), lambda _: leading).check)
     kube.apply(CONFIG_MAP)
     leading = False
     assert kube.get(CONFIG_MAPS, "default", "c") is not None
-    with pytest.raises(PassAbortedError, match="not the leader; delete was not called"):
+    with pytest.raises(PassAbortedError, match="not the leader of default; delete was not called"):
         kube.delete(CONFIG_MAPS, "default", "c", uid="any")
     assert memory.writes == ["apply ConfigMap c"]
+
+
+def test_leadership_is_asked_for_where_something_is_written() -> None:
+    """A pass over one namespace writes in another one as well, as the Secret of a user."""
+    memory = MemoryKube()
+    memory.put(examples.topic("orders"))
+    asked = []
+
+    def may_write(namespace: str) -> bool:
+        asked.append(namespace)
+        return namespace == "default"
+
+    kube: Kube = guarded(memory, Deadline(float("inf"), Stop(), may_write).check)
+    kube.patch_status(TOPICS, "default", "orders", {})
+    elsewhere = {**CONFIG_MAP, "metadata": {"name": "c", "namespace": "team"}}
+    for write in (
+        lambda: kube.apply(elsewhere),
+        lambda: kube.create(CONFIG_MAPS, "team", elsewhere),
+        lambda: kube.evict("team", "pod", uid="any"),
+    ):
+        with pytest.raises(PassAbortedError, match="not the leader of team"):
+            write()
+    assert asked == ["default", "team", "team", "team"]
+    assert memory.writes == ["status KafkaTopic orders"]

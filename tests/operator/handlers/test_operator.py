@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import yaml
 
 from barnabas_operator.handlers.operator import Environment
+from barnabas_operator.kube import Document
 from barnabas_operator.reconcile.reconciler import RESYNC_S
 from tests.operator import examples
 from tests.operator.api_server import Server, serving
@@ -67,23 +70,29 @@ def test_an_image_that_is_not_named() -> None:
 
 
 def _start(
-    server: Server, directory: Path, namespaces: str = "default", resync_s: float = 0.2
+    server: Server,
+    directory: Path,
+    namespaces: str = "default",
+    resync_s: float = 0.2,
+    release: str = "operators",
 ) -> subprocess.Popen[str]:
+    """An operator whose token is its namespace."""
     config = {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "c",
         "clusters": [{"name": "c", "cluster": {"server": server.address}}],
-        "users": [{"name": "c", "user": {"token": "t"}}],
+        "users": [{"name": "c", "user": {"token": release}}],
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
     }
-    path = directory / "kubeconfig"
+    path = directory / f"kubeconfig-{release}"
     path.write_text(yaml.safe_dump(config))
     variables = {
         **os.environ,
         **IMAGES,
         "KUBECONFIG": str(path),
         "WATCH_NAMESPACES": namespaces,
+        "BARNABAS_POD_NAMESPACE": release,
         "BARNABAS_RESYNC_SECONDS": str(resync_s),
         "BARNABAS_HEALTH_PORT": "0",
     }
@@ -223,3 +232,128 @@ def test_a_second_operator_waits_and_takes_over(tmp_path: Path) -> None:
     assert status == 0, rest
     notes = [body["note"] for (kind, _, _), body in kube.objects.items() if kind == "Event"]
     assert any("StatefulSet quickstart-broker: missing" in note for note in notes)
+
+
+def _in(namespace: str) -> list[Document]:
+    """The cluster of the quickstart in a namespace, and its topic."""
+    documents = [examples.cluster(), examples.topic("orders")]
+    for each in documents:
+        each["metadata"].update(namespace=namespace)
+        each["metadata"]["uid"] = f"{each['metadata']['uid']}-{namespace}"
+    return documents
+
+
+def _writers(server: Server, namespace: str) -> set[str]:
+    """Who wrote in a namespace: anything but Leases, which are written to find out, and events."""
+    root = f"/namespaces/{namespace}/"
+    return {
+        token
+        for token, path in server.writers
+        if root in path and "/leases" not in path and "/events" not in path
+    }
+
+
+def _standby_notes(kube: MemoryKube) -> set[tuple[str, str]]:
+    """On which clusters there is an event of a standby, and what it says."""
+    events = [body for (kind, _, _), body in kube.objects.items() if kind == "Event"]
+    return {
+        (body["regarding"]["namespace"], body["note"])
+        for body in events
+        if (body["reason"], body["regarding"]["kind"]) == ("Standby", "KafkaCluster")
+    }
+
+
+@contextmanager
+def _installed(
+    server: Server, directory: Path, namespaces: str, release: str
+) -> Iterator[subprocess.Popen[str]]:
+    """An operator that is killed in the end, if it was not before."""
+    with _start(server, directory, namespaces, release=release) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _mended(kube: MemoryKube, *namespaces: str) -> None:
+    """A Service that is lost is created again in each namespace."""
+    for namespace in namespaces:
+        place = ("Service", namespace, "quickstart-bootstrap")
+        # One that was killed may not have created it again.
+        if place in kube.objects:
+            kube.remove("Service", "quickstart-bootstrap", namespace)
+        wait_for(
+            f"the Service in {namespace}",
+            functools.partial(kube.objects.__contains__, place),
+            until=bool,
+        )
+
+
+def _expire(kube: MemoryKube, namespace: str, name: str) -> None:
+    """Nobody waits for as long as the Lease of one that was killed lasts."""
+    kube.edit(
+        "Lease", name, lambda body: body["spec"].update(leaseDurationSeconds=1), namespace=namespace
+    )
+
+
+def test_two_operators_of_all_namespaces(tmp_path: Path) -> None:
+    """In namespaces of their own: one acts, the other says so, and follows when that is killed."""
+    kube = MemoryKube(*_in("x"), *_in("y"))
+    with (
+        serving(kube) as server,
+        _installed(server, tmp_path, "", "first") as first,
+    ):
+        _read_until(first, lambda line: "StatefulSet quickstart-broker: missing" in line)
+        _read_until(first, lambda line: "StatefulSet quickstart-broker: missing" in line)
+        with _installed(server, tmp_path, "", "second") as second:
+            log = _read_until(second, lambda line: "Standby" in line)
+            assert "Became the leader" not in log
+            notes = wait_for(
+                "events of the standby", lambda: _standby_notes(kube), until=lambda n: len(n) == 2
+            )
+            assert {namespace for namespace, _ in notes} == {"x", "y"}
+            assert all(
+                "operator second/barnabas-operator stands by: first/barnabas-operator/" in note
+                for _, note in notes
+            )
+            _mended(kube, "x", "y")
+            assert [_writers(server, each) for each in ("x", "y")] == [{"first"}, {"first"}]
+            first.kill()
+            first.wait(seconds(START))
+            server.writers.clear()
+            _expire(kube, "default", "barnabas-operator-all-namespaces")
+            _mended(kube, "x", "y")
+    assert [_writers(server, each) for each in ("x", "y")] == [{"second"}, {"second"}]
+
+
+def test_an_operator_of_all_namespaces_and_one_of_a_single_namespace(tmp_path: Path) -> None:
+    """Each acts where it holds the Lease; what one has is the other's when that is killed."""
+    kube = MemoryKube(*_in("x"), *_in("y"))
+    foreign = examples.topic("foreign", clusterNamespace="x")
+    foreign["metadata"].update(namespace="y", uid="foreign")
+    kube.put(foreign)
+    with (
+        serving(kube) as server,
+        _installed(server, tmp_path, "x", "one") as one,
+    ):
+        _read_until(one, lambda line: "StatefulSet quickstart-broker: missing" in line)
+        with _installed(server, tmp_path, "", "every") as every:
+            _read_until(every, lambda line: "StatefulSet quickstart-broker: missing" in line)
+            (note,) = wait_for("an event", lambda: _standby_notes(kube), until=bool)
+            assert note[0] == "x"
+            assert "operator every/barnabas-operator stands by: one/barnabas-operator/" in note[1]
+            refused = wait_for(
+                "the status of the topic whose cluster is the other's",
+                lambda: kube.find("KafkaTopic", "foreign", "y").get("status", {}),
+                until=bool,
+            )
+            (ready,) = [each for each in refused["conditions"] if each["type"] == "Ready"]
+            assert ready["reason"] == "NamespaceNotWatched"
+            assert "another operator acts in namespace x" in ready["message"]
+            assert (_writers(server, "x"), _writers(server, "y")) == ({"one"}, {"every"})
+            one.kill()
+            one.wait(seconds(START))
+            server.writers.clear()
+            _expire(kube, "x", "barnabas-operator")
+            _mended(kube, "x")
+            assert _writers(server, "x") == {"every"}

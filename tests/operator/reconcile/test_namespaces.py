@@ -11,7 +11,7 @@ from barnabas_operator.brokers import BrokersError
 from barnabas_operator.handlers.resource_index import ResourceIndex
 from barnabas_operator.kube import TOPICS, Document, Kind, KubeError
 from barnabas_operator.plan.topics import TopicView
-from barnabas_operator.reconcile.reconciler import Key, find_keys, key_of, reconcile
+from barnabas_operator.reconcile.reconciler import SOON_S, Key, find_keys, key_of, reconcile
 from barnabas_operator.reconcile.steady import SteadyClusters
 from tests.operator import examples
 from tests.operator.memory_kube import MemoryKube
@@ -328,3 +328,38 @@ def test_a_refused_namespace_keeps_no_cluster_from_being_steady() -> None:
     bench.brokers.requests.clear()
     steady.reconcile(KEY, context)
     assert bench.brokers.requests == ["list", "describe"]
+
+
+def test_nothing_is_touched_where_another_operator_acts() -> None:
+    """Neither the resources of its namespace nor what they have in Kafka, until it is gone."""
+    bench = Bench(TEAM)
+    bench.run_pass(of(TEAM, examples.topic("orders", deletionPolicy="Delete")))
+    alone = bench.context
+    bench.context = replace(alone, acts_in=lambda namespace: namespace != TEAM)
+    bench.kube.remove("KafkaTopic", "orders", TEAM)
+    bench.run_pass(of(TEAM, examples.topic("late")), of(TEAM, examples.user()))
+    assert "status" not in bench.kube.find("KafkaTopic", "late", TEAM)
+    assert "status" not in bench.kube.find("KafkaUser", "billing", TEAM)
+    assert bench.brokers.views.keys() == {"orders"}
+    assert bench.kube.writes == []
+    outcome = reconcile(KEY, bench.context)
+    assert (outcome.again_in, outcome.settled) == (SOON_S, False)
+    bench.context = alone
+    bench.run_pass()
+    assert bench.topic("late") == ("True", "Ready")
+    assert bench.user("billing") == ("True", "Ready")
+    assert bench.brokers.views.keys() == {"late"}
+
+
+def test_a_cluster_of_another_operator_is_named_to_resources_elsewhere() -> None:
+    """They learn why nothing is created; in the other's namespace nothing is written."""
+    bench = Bench(TEAM)
+    bench.context = replace(bench.context, acts_in=lambda namespace: namespace == TEAM)
+    bench.run_pass(of(TEAM, examples.topic("orders")), examples.topic("own"))
+    status, reason, text = bench.ready("KafkaTopic", "orders")
+    assert (status, reason) == ("False", "NamespaceNotWatched")
+    assert text == (
+        "another operator acts in namespace default, whose Lease it holds; have one operator watch"
+        " the namespaces of the cluster and of this resource"
+    )
+    assert bench.kube.writes == ["status KafkaTopic orders"]

@@ -73,8 +73,11 @@ class Controller:
         self._queue.add(key, time.monotonic(), changed=changed)
         self._woken.set()
 
-    def wake(self) -> None:
-        """Check the queue again: what it may start has changed."""
+    def wake(self, namespace: str | None) -> None:
+        """Have the clusters of a namespace (None: of all) reconciled: the leadership changed."""
+        now = time.monotonic()
+        for key in [key for key in self._queue.due if namespace in (None, key.namespace)]:
+            self._queue.add(key, now)
         self._woken.set()
 
     async def end(self, within_s: float) -> bool:

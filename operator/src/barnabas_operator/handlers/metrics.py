@@ -27,6 +27,8 @@ from barnabas_operator.kube import KubeError
 from barnabas_operator.reconcile.reconciler import Key
 
 CLUSTER: Final = ("namespace", "cluster")
+# In place of a namespace.
+ALL: Final = "(all)"
 BUCKETS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
@@ -108,9 +110,13 @@ class Metrics:
         for name in before - ends.keys():
             gauge.remove_by_labels({**labels, label: name})
 
-    def leads(self, namespace: str, *, is_leader: bool) -> None:
-        """The leadership for a watched namespace changed."""
-        self._leader.labels(namespace).set(is_leader)
+    def leads(self, namespace: str | None, *, leads: bool | None) -> None:
+        """The leadership changed; see leadership.Changed."""
+        label = namespace or ALL
+        if leads is None:
+            self._leader.remove_by_labels({"namespace": label})
+        else:
+            self._leader.labels(label).set(leads)
 
     def count_step(self, step: str, result: str) -> None:
         """A step of a plan was applied, or refused by the API server; called from any thread."""

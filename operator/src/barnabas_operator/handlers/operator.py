@@ -25,14 +25,17 @@ from barnabas_operator.handlers.election import Election
 from barnabas_operator.handlers.event_recorder import EventLimits, EventRecorder
 from barnabas_operator.handlers.guard import PASS_DEADLINE_S, Deadline, guarded
 from barnabas_operator.handlers.health import Health, serve
+from barnabas_operator.handlers.leadership import Leadership, identity_of
 from barnabas_operator.handlers.metrics import Metrics
 from barnabas_operator.handlers.rate_limits import RateLimit
-from barnabas_operator.handlers.resource_index import ResourceIndex
+from barnabas_operator.handlers.resource_index import RESOURCES, ResourceIndex
+from barnabas_operator.handlers.standby import StandbyEvents
 from barnabas_operator.handlers.watches import LAST_RETRY_S, Served, watch
 from barnabas_operator.handlers.work_queue import WorkQueue
 from barnabas_operator.kube import CLUSTERS, PIPELINES, TOPICS, USERS, ApiServer, Kind, KubeError
 from barnabas_operator.plan.observed import Images
 from barnabas_operator.reconcile.context import Context
+from barnabas_operator.reconcile.namespaces import namespace_of
 from barnabas_operator.reconcile.pass_warnings import PassWarnings
 from barnabas_operator.reconcile.reconciler import (
     OWNED,
@@ -48,7 +51,6 @@ HEALTH_PORT: Final = 8080
 # A client keeps its connections, one or two to each broker. Those of more clusters connect again in
 # each pass.
 CLIENTS: Final = 128
-RENEWALS_AT_ONCE: Final = 8
 # Of a pass that was asked to end: no call takes longer, and Kubernetes waits for thirty seconds.
 LAST_CALL_S: Final = 20.0
 # How often everything that is owned is listed, for changes that no watch has reported.
@@ -67,9 +69,15 @@ class Environment:
     namespaces: tuple[str, ...]
     resync_s: float
     health_port: int
-    # This operator as a candidate for leadership, and where its own Lease is.
-    identity: str
+    # Where it is installed and under which name, and which of its processes this is.
     own_namespace: str
+    release: str
+    instance: str
+
+    @property
+    def identity(self) -> str:
+        """This process as the holder of a Lease."""
+        return identity_of(self.own_namespace, self.release, self.instance)
 
     @classmethod
     def of(cls, variables: Mapping[str, str]) -> Environment:
@@ -90,8 +98,9 @@ class Environment:
             namespaces=tuple(listed),
             resync_s=float(variables.get("BARNABAS_RESYNC_SECONDS", RESYNC_S)),
             health_port=int(variables.get("BARNABAS_HEALTH_PORT", HEALTH_PORT)),
-            identity=f"{variables.get('BARNABAS_POD_NAME') or socket.gethostname()}_{uuid.uuid4()}",
             own_namespace=variables.get("BARNABAS_POD_NAMESPACE") or "default",
+            release=variables.get("BARNABAS_RELEASE") or "barnabas-operator",
+            instance=f"{variables.get('BARNABAS_POD_NAME') or socket.gethostname()}_{uuid.uuid4()}",
         )
 
 
@@ -166,13 +175,13 @@ class Passes:
         environment: Environment,
         kube: ApiServer,
         *,
-        leads: Callable[[Key], bool],
+        leadership: Leadership,
         stopping: Stopping,
         count_step: Callable[[str, str], None] = lambda *_: None,
         expiries: Expiries,
         user_expiries: Expiries,
     ) -> None:
-        self.leads = leads
+        self._leadership = leadership
         self.index = ResourceIndex(watched=environment.namespaces)
         self._environment = environment
         self._namespaces = environment.namespaces or (None,)
@@ -182,6 +191,8 @@ class Passes:
         self._steady = SteadyClusters(self.index.revision)
         self._clients = Clients(_connect, CLIENTS)
         self._limits = EventLimits()
+        release = f"{environment.own_namespace}/{environment.release}"
+        self._standby = StandbyEvents(kube, release, environment.instance)
         self._count_step = count_step
         self._figures = RateLimit(FIGURES_S)
         self._warnings: dict[Key, PassWarnings] = {}
@@ -195,11 +206,11 @@ class Passes:
 
     def _work(self, key: Key, client_of: Callable[[Endpoint], AdminBrokers]) -> float:
         deadline = time.monotonic() + PASS_DEADLINE_S
-        check = Deadline(deadline, self._stopping, functools.partial(self.leads, key)).check
+        check = Deadline(deadline, self._stopping, self._leadership.may_write).check
         kube = guarded(self._kube, check)
 
         def brokers(at: Endpoint) -> Brokers:
-            return guarded(client_of(at), check)
+            return guarded(client_of(at), check, lambda _: key.namespace)
 
         context = Context(
             kube=kube,
@@ -211,7 +222,7 @@ class Passes:
             ensemble_mode=ensemble.mode,
             images=self._environment.images,
             now=self._kube.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
-            events=EventRecorder(kube, self._limits, self._environment.identity),
+            events=EventRecorder(kube, self._limits, self._environment.instance),
             figures_due=self._figures.allows,
             warnings=self._warnings.setdefault(key, PassWarnings()),
             index=self.index.named,
@@ -220,6 +231,7 @@ class Passes:
             user_expiries=self._user_expiries,
             retained=self.index.retained,
             watched=self._environment.namespaces,
+            acts_in=functools.cache(self._leadership.acts_in),
             count_step=self._count_step,
         )
         return self._steady.reconcile(key, context)
@@ -234,6 +246,11 @@ class Passes:
         if time.monotonic() >= self._relist_at:
             index_owned(self._kube, self._namespaces, self.index)
             self._relist_at = time.monotonic() + RELIST_S
+        self._standby.report(
+            found.keys,
+            lambda key: self.index.uid(CLUSTERS, key.namespace, key.cluster),
+            self._leadership.other_release,
+        )
         return found
 
     def observe(self, kind: Kind, event: Mapping[str, Any]) -> None:
@@ -255,49 +272,51 @@ class Passes:
 async def _run(environment: Environment, metrics: Metrics, stopping: Stopping) -> None:
     kube = ApiServer.connect()
     namespaces = environment.namespaces or (None,)
-    # One Lease in each watched namespace, so that operators of several releases exclude each other.
-    elections = {
-        namespace: Election(kube, namespace or environment.own_namespace, environment.identity)
-        for namespace in namespaces
-    }
+    loop = asyncio.get_running_loop()
 
-    def leads(key: Key) -> bool:
-        # Where the cluster's namespace is not watched there are only statuses of others to write.
-        found = elections.get(key.namespace if environment.namespaces else None)
-        return all(each.leads() for each in ([found] if found else elections.values()))
+    def changed(namespace: str | None, *, leads: bool | None) -> None:
+        metrics.leads(namespace, leads=leads)
+        controller.wake(namespace)
 
+    leadership = Leadership(
+        kube, namespaces=environment.namespaces, identity=environment.identity, changed=changed
+    )
     passes = Passes(
         environment,
         kube,
-        leads=leads,
+        leadership=leadership,
         stopping=stopping,
         count_step=metrics.count_step,
         expiries=metrics.expiries,
         user_expiries=metrics.user_expiries,
     )
+
+    def find() -> Found:
+        found = passes.find()
+        # Before the controller takes the clusters over.
+        claim = functools.partial(leadership.claim_only, complete=not found.errors)
+        loop.call_soon_threadsafe(claim, found.namespaces)
+        return found
+
+    def observe(kind: Kind, event: Mapping[str, Any]) -> None:
+        passes.observe(kind, event)
+        if kind in RESOURCES and event.get("type") != "DELETED":
+            leadership.claim(namespace_of(event["object"]))
+
     controller = Controller(
         passes.work,
-        passes.find,
+        find,
         metrics,
         resync_s=environment.resync_s,
-        queue=WorkQueue(leads=passes.leads),
+        queue=WorkQueue(leads=lambda key: leadership.may_reconcile(key.namespace)),
     )
-    # Renewals do not wait behind lists.
-    threads = ThreadPoolExecutor(RENEWALS_AT_ONCE, "lease")
-
-    def changed(election: Election) -> None:
-        metrics.leads(election.namespace, is_leader=election.leads())
-        controller.wake()
-
     served = Served(check=functools.partial(_check_served, kube), every_s=environment.resync_s)
-    tasks = [asyncio.create_task(controller.run()), asyncio.create_task(stopping.wait())]
-    tasks += [
-        asyncio.create_task(watch(each, controller.add, passes.observe, served, passes.lost))
-        for each in namespaces
+    tasks = [
+        asyncio.create_task(each) for each in (controller.run(), stopping.wait(), leadership.run())
     ]
     tasks += [
-        asyncio.create_task(each.run(threads, functools.partial(changed, each)))
-        for each in elections.values()
+        asyncio.create_task(watch(each, controller.add, observe, served, passes.lost))
+        for each in namespaces
     ]
     try:
         await _until_one_ends(tasks)
@@ -305,9 +324,8 @@ async def _run(environment: Environment, metrics: Metrics, stopping: Stopping) -
         # Passes that run end at their next call.
         stopping.asked = True
         if await controller.end(LAST_CALL_S):
-            releases = (asyncio.to_thread(_release, each) for each in elections.values())
+            releases = (asyncio.to_thread(_release, each) for each in leadership.elected)
             await asyncio.gather(*releases)
-        threads.shutdown(wait=False, cancel_futures=True)
 
 
 def _check_served(kube: ApiServer, namespace: str | None) -> bool:

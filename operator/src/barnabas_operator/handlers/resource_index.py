@@ -33,7 +33,8 @@ from barnabas_operator.reconcile.steady import Revision
 
 # Kept as documents.
 NAMING: Final = (TOPICS, USERS, PIPELINES)
-KINDS: Final = (CLUSTERS, *NAMING, *OWNED)
+RESOURCES: Final = (CLUSTERS, *NAMING)
+KINDS: Final = (*RESOURCES, *OWNED)
 # So many deleted topics are remembered, the latest.
 DELETIONS: Final = 10_000
 
@@ -148,6 +149,12 @@ class ResourceIndex:
                 self._owners.get((namespace, each), (0, 0))[1] for each in (cluster, None)
             )
             return own, any_of_them
+
+    def uid(self, kind: Kind, namespace: str, name: str) -> str:
+        """The uid of an object, empty where none is known."""
+        with self._lock:
+            found = self._objects.get((kind.kind, namespace, name))
+            return found.version[0] if found and found.version else ""
 
     def retained(self, uid: str) -> bool:
         """Whether a KafkaTopic or KafkaUser was deleted whose last policy was not Delete."""

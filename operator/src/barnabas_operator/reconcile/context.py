@@ -104,6 +104,8 @@ class Context:
     index: Callable[[Kind, str, str], list[Document] | None] = lambda *_: None
     # The namespaces that the operator watches; empty for all.
     watched: tuple[str, ...] = ()
+    # Whether no other operator acts in a watched namespace; the same answer throughout a pass.
+    acts_in: Callable[[str], bool] = lambda _: True
     # Counts a step of a plan by its type, and as `applied` or `refused`.
     count_step: Callable[[str, str], None] = lambda *_: None
     # Whether the KafkaTopic or KafkaUser of a uid was seen to go with another deletionPolicy than
@@ -112,4 +114,4 @@ class Context:
 
     def watches(self, namespace: str) -> bool:
         """Whether the operator acts in a namespace."""
-        return not self.watched or namespace in self.watched
+        return (not self.watched or namespace in self.watched) and self.acts_in(namespace)

@@ -57,17 +57,24 @@ def refuse_unallowed(
 
 
 def refuse_unwatched(documents: Iterable[Document], home: str, context: Context) -> None:
-    """Report to resources that the operator does not watch the namespace of their cluster."""
-    for document in documents:
+    """Report to resources that the operator does not act in the namespace of their cluster."""
+    if context.watched and home not in context.watched:
         text = (
             f"the operator does not watch namespace {home}; add it to watchNamespaces of the"
             " operator's chart"
         )
+    else:
+        text = (
+            f"another operator acts in namespace {home}, whose Lease it holds; have one operator"
+            " watch the namespaces of the cluster and of this resource"
+        )
+    for document in documents:
         _refuse(document, Reason.NAMESPACE_NOT_WATCHED, text, context)
 
 
 def _refuse(document: Document, reason: Reason, text: str, context: Context) -> None:
-    if document["metadata"].get("deletionTimestamp"):
+    elsewhere = not context.watches(namespace_of(document))
+    if elsewhere or document["metadata"].get("deletionTimestamp"):
         return
     status: Any = document.get("status") or {}
     if any(status.get(name) for name in CREATED):

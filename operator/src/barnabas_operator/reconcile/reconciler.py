@@ -127,6 +127,8 @@ class Found:
 
     keys: frozenset[Key]
     errors: dict[str, KubeError]
+    # Those of the resources.
+    namespaces: frozenset[str] = frozenset()
 
     def is_gone(self, key: Key) -> bool:
         """Whether nothing names the cluster any more, as far as its namespace could be listed."""
@@ -158,6 +160,7 @@ def find_keys(kube: Kube, namespaces: Iterable[str | None], index: Index | None 
     An error concerns its namespace alone: one that was deleted must not stop the others.
     """
     keys: set[Key] = set()
+    found: set[str] = set()
     errors: dict[str, KubeError] = {}
     for namespace in namespaces:
         try:
@@ -167,9 +170,10 @@ def find_keys(kube: Kube, namespaces: Iterable[str | None], index: Index | None 
                 if index:
                     index.replace(kind, namespace, documents, begun)
                 keys.update(key for key in map(key_of, documents) if key is not None)
+                found.update(map(namespace_of, documents))
         except KubeError as error:
             errors[namespace or ""] = error
-    return Found(keys=frozenset(keys), errors=errors)
+    return Found(keys=frozenset(keys), errors=errors, namespaces=frozenset(found))
 
 
 def index_owned(kube: Kube, namespaces: Iterable[str | None], index: Index) -> None:
@@ -269,7 +273,7 @@ def reconcile(key: Key, context: Context) -> Outcome:
     ]
     if refusals:
         raise refusals[0]
-    if any(_is_under_way(each) for conditions in written for each in conditions):
+    if _are_under_way(written) or _are_elsewhere([*refused, *refused_users], context):
         return Outcome(again_in=SOON_S)
     again_in, settled = (FIGURES_S, False) if pipelines.resources else (RESYNC_S, settled)
     outcome = Outcome(again_in=again_in, settled=settled, secrets=secrets, topics=present.named)
@@ -338,14 +342,23 @@ def _attempt(part: Callable[[], Part], otherwise: Part, refusals: list[KubeError
         return otherwise
 
 
+def _are_elsewhere(documents: Iterable[Document], context: Context) -> bool:
+    """Whether any is in a namespace in which the operator does not act, or not yet."""
+    return not all(context.watches(namespace_of(each)) for each in documents)
+
+
 def _is_settled(conditions: Iterable[Condition]) -> bool:
     """Whether a cluster is Ready and nothing else. A warning may be one that ends with time."""
     return [(each.type, each.status) for each in conditions] == [(READY, "True")]
 
 
-def _is_under_way(condition: Condition) -> bool:
-    """Whether it may be otherwise soon: an approval has an event, and a window comes in hours."""
-    return condition.type == RECONCILING and condition.reason != Reason.ROLL_HELD_BACK
+def _are_under_way(written: Iterable[Iterable[Condition]]) -> bool:
+    """Whether any may be otherwise soon: an approval has an event, and a window comes in hours."""
+    return any(
+        each.type == RECONCILING and each.reason != Reason.ROLL_HELD_BACK
+        for conditions in written
+        for each in conditions
+    )
 
 
 def _named(kind: Kind, key: Key, context: Context) -> list[Document]:

@@ -39,10 +39,10 @@ class UserCredentialManager:
         names = list(changed)
         for start in range(0, len(names), USERS_AT_ONCE):
             some = names[start : start + USERS_AT_ONCE]
-            try:
-                self._write(some, changed, now_ms)
-            except Exception:  # One may be at fault: the others are to be changed.
-                refused |= self._write_each(some, changed, now_ms)
+            if self._write_in(
+                [some], changed, now_ms
+            ):  # One may be at fault: the others are to be changed.
+                refused |= self._write_in([(user,) for user in some], changed, now_ms)
         for user in names:
             if user not in refused:
                 _log.info("Altered SCRAM credentials: user=%r principal=%s", user, principal)
@@ -64,11 +64,16 @@ class UserCredentialManager:
             )
         self._metadata.commit(operations, users=users, now_ms=now_ms)
 
-    def _write_each(
-        self, users: Iterable[str], changed: Mapping[str, Mapping[str, str]], now_ms: int
+    def _write_in(
+        self,
+        transactions: Iterable[Collection[str]],
+        changed: Mapping[str, Mapping[str, str]],
+        now_ms: int,
     ) -> dict[str, KafkaError]:
-        """The errors of those that could not be written."""
+        """The errors of the users whose transaction failed."""
         failed = each_isolated(
-            users, lambda user: self._write([user], changed, now_ms), "AlterUserScramCredentials"
+            transactions,
+            lambda users: self._write(users, changed, now_ms),
+            "AlterUserScramCredentials",
         )
-        return {each.item: each.error for each in failed}
+        return {user: each.error for each in failed for user in each.item}

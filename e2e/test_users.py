@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
-from e2e import kafka, users
+from e2e import java, kafka, users
 from e2e.cluster import Cluster
 from e2e.commands import CommandError
 from e2e.leaks import leaks, secret_values
@@ -167,7 +167,40 @@ def test_credentials_rotate_under_load_without_restarts(secured: Cluster) -> Non
     assert leaks(secured, values, (MAIN,)) == []
 
 
-def more(cluster: Cluster, *loads: Load) -> None:
+def test_java_clients_do_what_their_acls_allow_through_their_secrets(secured: Cluster) -> None:
+    """Given `client.properties` and nothing else; a replaced password is refused."""
+    shop, till, billing = (java.properties(secured, name) for name in ("shop", "till", "billing"))
+    with java.client_pod(secured), java.JavaClient(secured) as client:
+        for writer in (shop, till):
+            _, _, _, value = client.produce(writer, "invoices", "from Java")
+            assert value == "from Java"
+        values = {value.decode() for _, value in read(secured).values()}
+        assert client.consume(billing, "invoices", "billing") in values
+        # Java's producers are idempotent, which takes a right to write some topic.
+        denied = client.produce(billing, "invoices", "denied")
+        assert denied == "ClusterAuthorizationException"
+        denied = client.consume(shop, "invoices", "billing")
+        assert denied == "GroupAuthorizationException"
+        note = ("annotate", "kafkauser/shop", "-n", MAIN, "barnabas.io/rotate=java", "--overwrite")
+        secured.kubectl(*note)
+        new = secured.wait_for(
+            "another password of shop",
+            lambda: java.properties(secured, "shop"),
+            until=lambda found: found != shop,
+            namespaces=(MAIN,),
+        )
+        # The Secret comes first: until the brokers have it the new password is refused.
+        secured.wait_for(
+            "a record with what is in the Secret now",
+            lambda: client.produce(new, "invoices", "rotated"),
+            until=lambda outcome: outcome[-1] == "rotated",
+            namespaces=(MAIN,),
+        )
+        refused = client.produce(shop, "invoices", "a replaced password")
+        assert refused == "SaslAuthenticationException"
+
+
+def more(cluster: Cluster, *loads: Load | java.JavaLoad) -> None:
     """Until each producer was acknowledged another hundred records."""
     wanted = [len(load.acknowledged) + 100 for load in loads]
     cluster.wait_for(
@@ -193,14 +226,14 @@ def test_a_user_of_another_namespace_needs_the_permission_of_the_cluster(secured
     secured.kubectl("apply", "-n", BRIEF, "-f", VISITOR)
 
     def verdict() -> str:
-        found = json.loads(secured.kubectl("get", "-n", BRIEF, "-f", VISITOR, "-o", "json"))
+        found = secured.get("kafkauser", "visitor", namespace=BRIEF) or {}
         conditions = found.get("status", {}).get("conditions", ())
         return next((each["reason"] for each in conditions if each["type"] == "Ready"), "")
 
     spaces = (MAIN, BRIEF)
     refused = secured.wait_for("the condition Ready", verdict, namespaces=spaces)
     assert refused == "NamespaceNotAllowed"
-    assert "secret/visitor" not in secured.kubectl("get", "secrets", "-n", BRIEF, "-o", "name")
+    assert secured.get("secret", "visitor", namespace=BRIEF) is None
     running = processes(secured)
     allow(secured, [BRIEF])
     secured.wait_ready("kafkauser/visitor", namespace=BRIEF)
@@ -219,7 +252,8 @@ def allow(cluster: Cluster, namespaces: list[str]) -> None:
 def test_a_deleted_user_cannot_log_in(secured: Cluster) -> None:
     """Its Secret goes too, and no finalizer waits for that."""
     given = client(secured, "billing")
-    found = json.loads(secured.kubectl("get", "kafkauser/billing", "-n", MAIN, "-o", "json"))
+    found = secured.get("kafkauser", "billing", namespace=MAIN)
+    assert found is not None
     assert "finalizers" not in found["metadata"]
     secured.delete_objects("kafkauser/billing", "-n", MAIN)
     secured.wait_for(
@@ -230,8 +264,8 @@ def test_a_deleted_user_cannot_log_in(secured: Cluster) -> None:
     )
     secured.wait_for(
         "the end of the Secret",
-        lambda: secured.kubectl("get", "secret", "-n", MAIN, "-o", "name"),
-        until=lambda names: "secret/billing" not in names.split(),
+        lambda: secured.get("secret", "billing", namespace=MAIN),
+        until=lambda found: found is None,
         namespaces=(MAIN,),
     )
     assert produce(client(secured, "shop"), b"a sixth") is None

@@ -73,6 +73,12 @@ def test_python_alone_runs_four_suites() -> None:
     assert alone == ["check", "simulator", "unit", "pip-clients"]
 
 
+def test_the_quick_and_most_telling_come_first() -> None:
+    """A red run is red early: static checks, cores in virtual time, one broker, clusters, kind."""
+    telling = ("check", "simulator", "clients", "cluster", "kind")
+    assert [suite.name for suite in SUITES if suite.name in telling] == [*telling]
+
+
 def test_second_chances_are_for_real_processes() -> None:
     """The kinds that never have one are the static checks, the unit tests and the simulator."""
     never = {suite.name for suite in SUITES if suite.kind is not Kind.PROCESSES}

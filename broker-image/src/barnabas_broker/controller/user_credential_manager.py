@@ -39,9 +39,8 @@ class UserCredentialManager:
         names = list(changed)
         for start in range(0, len(names), USERS_AT_ONCE):
             some = names[start : start + USERS_AT_ONCE]
-            if self._write_in(
-                [some], changed, now_ms
-            ):  # One may be at fault: the others are to be changed.
+            if self._write_in([some], changed, now_ms):
+                # One may be at fault: the others are to be changed.
                 refused |= self._write_in([(user,) for user in some], changed, now_ms)
         for user in names:
             if user not in refused:

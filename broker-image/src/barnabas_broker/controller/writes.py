@@ -17,9 +17,9 @@ from barnabas_zookeeper.errors import NodeExistsError
 # How long brokers have to notice a change of settings (Kafka's own figure).
 CHANGE_NOTIFICATION_TTL_MS = 15 * 60 * 1000
 
-NOTIFICATIONS_READ: Final = 10
-"""The oldest that a change looks at: of all of them a change of a thousand users would read half a
-million. Their names are in the order of time."""
+NOTIFICATIONS_READ: Final = 2
+"""The oldest that are looked at for each one that is added, so that none stay: to look at all of
+them, a change of a thousand users would read half a million. Names are in the order of time."""
 
 PARENT_TRIES_MAX: Final = 100
 """Each lost race means that another new broker created some; they are not that many."""
@@ -72,7 +72,7 @@ def change_configs(
     operations: list[Operation] = [
         put(store, znode.path, znode.encode(config)) for znode, config in configs.items()
     ]
-    oldest = store.children(ConfigChangeZnode.ROOT)[:NOTIFICATIONS_READ]
+    oldest = store.children(ConfigChangeZnode.ROOT)[: NOTIFICATIONS_READ * len(configs)]
     paths = [f"{ConfigChangeZnode.ROOT}/{it}" for it in oldest]
     for path, found in zip(paths, store.get_many(paths), strict=True):
         if found is not None and now_ms - found[1].ctime_ms > CHANGE_NOTIFICATION_TTL_MS:

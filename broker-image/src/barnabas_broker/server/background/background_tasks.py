@@ -10,7 +10,6 @@ interval and never overlaps itself.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from concurrent.futures import Future as ThreadFuture
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -83,7 +82,7 @@ class BackgroundTasks:
         #: whether a flush has moved a recovery point that no checkpoint has yet
         self._recovery_points_moved = False
         self._probes = DirectoryThreads("room", 1)
-        self._probing: dict[Path, ThreadFuture[object]] = {}
+        self._probing: dict[Path, asyncio.Future[object]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._scheduler = CooperativeScheduler()
 
@@ -158,15 +157,14 @@ class BackgroundTasks:
             keep=settings[keys.BARNABAS_LOG_DIRS_MIN_FREE_BYTES],
             resume=settings[keys.BARNABAS_LOG_DIRS_RESUME_BYTES],
         )
-        for path, probe in self._logs.probes(reserve):
-            before = self._probing.get(path)
-            if before is None or before.done():
-                self._probing[path] = self._probes.submit(path, probe)
         # A volume that hangs is looked at again when it has answered, the others go on.
-        probing = [asyncio.wrap_future(each) for each in self._probing.values()]
-        if probing:
-            done, _ = await asyncio.wait(probing, timeout=PROBE_TIMEOUT_S)
-            each_isolated(done, lambda each: each.result(), "Search for room", name=lambda _: "")
+        for path, probe in self._logs.probes(reserve):
+            if path not in self._probing:
+                self._probing[path] = asyncio.wrap_future(self._probes.submit(path, probe))
+        if self._probing:
+            await asyncio.wait(self._probing.values(), timeout=PROBE_TIMEOUT_S)
+        done = [path for path, probing in self._probing.items() if probing.done()]
+        each_isolated(done, lambda path: self._probing.pop(path).result(), "Search for room")
 
     async def _bound_producers(self) -> None:
         """Each partition bounds its own as they write; here it is all of them together."""

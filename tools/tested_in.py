@@ -51,6 +51,7 @@ _FAMILIES: Final = {
     f"{_BROKER}cli/groups/test_cluster.py": ("lag",),
     f"{_BROKER}cli/groups/test_resetting.py": ("reset_plan", "strategies"),
     f"{_BROKER}cli/test_main.py": ("cluster_id", "entry", "version"),
+    f"{_BROKER}cli/test_mistakes.py": ("time_limits",),
     f"{_BROKER}cli/test_output.py": ("json_files",),
     f"{_BROKER}controller/test_zookeeper_changes.py": ("registrations",),
     f"{_BROKER}controller/test_startup.py": ("identity",),

@@ -70,6 +70,9 @@ MISTAKES = [
     (2, "barnabas configs alter --entity-type topics --entity-name t", "nothing to alter"),
     (2, "barnabas elect-leaders", "say which partitions: TOPIC[:PARTITIONS], --all or --file"),
     (2, "barnabas produce {topic} --property parse.keys=true", "--property parse.keys is not"),
+    (2, "barnabas topics list --timeout nan", "'nan' is not a number of seconds"),
+    (2, "barnabas topics list --timeout 999999999999", "is not in the range 0<x<=3600"),
+    (2, "barnabas consume {topic} --idle-timeout inf", "is not in the range 0<x<=86400"),
     # Files.
     (2, "barnabas reassign execute {empty}", "partitions: it names no partition"),
     (2, "barnabas reassign execute {wrong}", "partitions[0].replica: there is no such field; did"),

@@ -17,6 +17,7 @@ import click
 from barnabas_broker.cli.errors import InputError
 from barnabas_broker.cli.pod import end_on_sigterm, expanded, from_file, rack_in, wait_for_rack
 from barnabas_broker.cli.properties import parse_assignments
+from barnabas_broker.cli.time_limits import Seconds
 from barnabas_broker.server.process import stop_signals
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def wait_for_rack_command(files: tuple[Path, ...]) -> None:
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Seconds(),
     default=5.0,
     show_default=True,
     help="Seconds to wait for each step of the answer.",

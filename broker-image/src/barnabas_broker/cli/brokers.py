@@ -25,6 +25,7 @@ from barnabas_broker.cli.client import Connection, connection_options, failures
 from barnabas_broker.cli.configs import describe_resource
 from barnabas_broker.cli.errors import Attempts, CommandError, InputError, attempt
 from barnabas_broker.cli.output import output_option, print_json, print_table
+from barnabas_broker.cli.time_limits import DAY_S, Seconds
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient, ClusterMetadata
@@ -111,7 +112,7 @@ def wait_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--wait",
         "wait_s",
-        type=click.FloatRange(min=0),
+        type=Seconds(zero=True, longest_s=DAY_S),
         default=0,
         metavar="SECONDS",
         help="Ask again for so long, until all say yes.",

@@ -25,6 +25,7 @@ from barnabas_broker.cli.completion import local_names
 from barnabas_broker.cli.errors import CommandError, InputError
 from barnabas_broker.cli.local_clusters import OPTION, VARIABLE, LocalClient
 from barnabas_broker.cli.properties import TOKEN_AUTH, client_properties, parse_assignments
+from barnabas_broker.cli.time_limits import Seconds
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
@@ -291,7 +292,7 @@ def connection_options(command: Command) -> Command:
     @click.option(
         "--timeout",
         "timeout_s",
-        type=click.FloatRange(min=0, min_open=True),
+        type=Seconds(),
         default=DEFAULT_TIMEOUT_S,
         show_default=True,
         help="Seconds to wait for the broker.",

@@ -24,6 +24,7 @@ from barnabas_broker.cli.output import output_option
 from barnabas_broker.cli.record_format import parse_format
 from barnabas_broker.cli.records import PARTS, as_json, as_text, parse_parts
 from barnabas_broker.cli.stopping import stop_flag
+from barnabas_broker.cli.time_limits import DAY_S, Seconds
 
 if TYPE_CHECKING:
     import threading
@@ -88,7 +89,7 @@ class Progress:
 @click.option(
     "--idle-timeout",
     "idle_s",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Seconds(longest_s=DAY_S),
     metavar="SECONDS",
     help="Stop when no record has come for so long.",
 )

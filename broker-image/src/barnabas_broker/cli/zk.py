@@ -16,6 +16,7 @@ import click
 
 from barnabas_broker.cli.errors import CommandError, InputError
 from barnabas_broker.cli.output import output_option, print_json, print_table
+from barnabas_broker.cli.time_limits import Seconds
 from barnabas_broker.cli.zookeeper_client import config_option, tool_credentials
 from barnabas_broker.zk.store import CoordinationError, Stat
 from barnabas_zookeeper.errors import NoNodeError, ZooKeeperError
@@ -42,7 +43,7 @@ def _ensemble(command: Callable[..., None]) -> Callable[..., None]:
     return click.option(
         "--timeout",
         "timeout_s",
-        type=click.FloatRange(min=0, min_open=True),
+        type=Seconds(),
         default=TIMEOUT_S,
         show_default=True,
         help="Seconds to wait for an answer.",

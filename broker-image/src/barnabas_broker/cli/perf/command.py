@@ -19,6 +19,7 @@ from barnabas_broker.cli.output import output_option, print_json
 from barnabas_broker.cli.perf import consuming, latency, plot, producing
 from barnabas_broker.cli.perf.measures import Latencies, histogram
 from barnabas_broker.cli.produce import open_producer
+from barnabas_broker.cli.time_limits import Seconds
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
@@ -100,7 +101,7 @@ def produce(
 @click.argument("topic", shell_complete=topic_names)
 @records_option
 @click.option("--group", help="The consumer group; a new one otherwise.")
-@click.option("--idle-timeout", "idle_s", type=float, default=10.0, show_default=True,
+@click.option("--idle-timeout", "idle_s", type=Seconds(), default=10.0, show_default=True,
               help="Give up when no record came for so long; joining may take 30 s.")  # fmt: skip
 @figures_option
 @connection_options

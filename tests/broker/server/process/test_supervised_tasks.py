@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas_broker.log.directories import LogDirectories
+from barnabas_broker.log.directory import DirectoryState
 from barnabas_broker.log.health import Reserve
 from barnabas_broker.server.node.broker_server import BrokerServer
 from barnabas_broker.server.process import supervised_tasks as module
@@ -149,12 +149,12 @@ def test_clients_are_watched_while_a_disk_hangs(
     """Slow senders are ended, and new limits heeded, whatever a look at directories waits for."""
     hangs, mended = threading.Event(), threading.Event()
 
-    def probe(_logs: LogDirectories, _reserve: Reserve) -> None:
+    def probe(_directory: DirectoryState, _reserve: Reserve) -> None:
         hangs.set()
         assert mended.wait(seconds(ANSWER))
 
     with running_node(tmp_path) as node:
-        monkeypatch.setattr(LogDirectories, "probe", probe)
+        monkeypatch.setattr(DirectoryState, "probe", probe)
         try:
             assert hangs.wait(seconds(ANSWER))
             settings = BrokerSettings.from_mapping({"max.connections": "7"})

@@ -303,7 +303,7 @@ class World:
             self.perform(result)
 
     def work(self) -> None:
-        """Write a marker, or note that all are written."""
+        """Write a marker, or the completion after the last."""
         if not self.jobs:
             return
         job = self.random.choice(self.jobs)

@@ -80,19 +80,19 @@ def carried_out(
     *,
     elsewhere: Elsewhere | None = None,
     exists: bool = True,
-    notes: int = 1,
-    at_note: Callable[[], None] = lambda: None,
+    attempts: int = 1,
+    at_completion: Callable[[], None] = lambda: None,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run an ending until it is noted; the note fails all but the last of `notes` times."""
+    """Run an ending until it is completed, which fails all but the last of `attempts` times."""
 
     async def scenario() -> None:
         done = asyncio.get_running_loop().create_future()
-        left = notes
+        left = attempts
 
-        def note() -> bool:
+        def complete() -> bool:
             nonlocal left
-            at_note()
+            at_completion()
             left -= 1
             if not left:
                 done.set_result(None)
@@ -110,7 +110,7 @@ def carried_out(
             cast(MarkerWriter, writer),
             elsewhere=elsewhere,
             exists=lambda tp: exists,
-            note=note,
+            complete=complete,
             goes_on=lambda: True,
         ).begin()
         asyncio.get_running_loop().call_later(0.01, meanwhile)
@@ -210,7 +210,7 @@ def test_a_completion_that_fails_is_tried_again() -> None:
             raise ValueError("of another type than expected")
 
     writer = Writer({})
-    carried_out(writer, 1, at_note=fail_once)
+    carried_out(writer, 1, at_completion=fail_once)
     assert (failed, writer.asked) == ([True], [0])
 
 
@@ -232,15 +232,15 @@ def test_a_partition_that_knows_a_newer_epoch_is_left(
     assert "Transaction marker fenced: partition=t-0 transactional.id='tx'" in caplog.text
 
 
-def test_a_note_that_fails_is_made_again() -> None:
+def test_a_completion_that_is_not_appended_is_tried_again() -> None:
     """Without writing the markers once more."""
     writer = Writer({})
-    carried_out(writer, 1, notes=3)
+    carried_out(writer, 1, attempts=3)
     assert writer.asked == [0]
 
 
 def test_markers_that_do_not_count_yet_are_waited_for() -> None:
-    """The end is noted when they do."""
+    """The transaction is completed when they do."""
     slow = Slow()
 
     def count() -> None:

@@ -1,4 +1,4 @@
-"""Carrying out one decided transaction: its markers, and then the note that they are written."""
+"""Carrying out one decided transaction: its markers, and then its completion."""
 
 import asyncio
 import logging
@@ -34,7 +34,7 @@ _WRITTEN = (
 class Ending:
     """Goes on until every partition has its marker, or the coordinator is elsewhere.
 
-    `exists` says whether there is (still) such a partition; `note` writes the completion and
+    `exists` says whether there is (still) such a partition; `complete` writes the completion and
     returns false where it could not; `goes_on` says whether this broker still coordinates.
     """
 
@@ -46,7 +46,7 @@ class Ending:
         *,
         elsewhere: Elsewhere | None = None,
         exists: Callable[[TopicPartition], bool],
-        note: Callable[[], bool],
+        complete: Callable[[], bool],
         goes_on: Callable[[], bool],
     ) -> None:
         self._id = order.transactional_id
@@ -59,7 +59,7 @@ class Ending:
         self._elsewhere = elsewhere
         self._waiting = 0
         self._exists = exists
-        self._note = note
+        self._complete = complete
         self._goes_on = goes_on
         self._pause_s = PAUSE_FIRST_S
         self._loop = asyncio.get_running_loop()
@@ -154,12 +154,12 @@ class Ending:
         elif self._again:
             self._missing, self._again = self._again, []
             self._later()
-        elif self._goes_on() and not self._noted():
+        elif self._goes_on() and not self._completed():
             self._later()
 
-    def _noted(self) -> bool:
+    def _completed(self) -> bool:
         try:
-            return self._note()
+            return self._complete()
         except Exception:  # The transaction would stay open in its log, and its producer wait.
             log.exception("Failed to complete a transaction: transactional.id=%a", self._id)
             return False

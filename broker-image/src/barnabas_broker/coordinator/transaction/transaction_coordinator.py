@@ -237,7 +237,7 @@ class TransactionCoordinator:
             self._markers,
             elsewhere=self._elsewhere,
             exists=self._exists,
-            note=lambda: self._runtime.perform(
+            complete=lambda: self._runtime.perform(
                 held, held.shard.complete(markers, self._clock_ms())
             ),
             goes_on=lambda: self._runtime.is_held(held),

@@ -94,7 +94,7 @@ def test_an_overlay_is_an_operator_of_its_own(operator: Cluster, overlay: str) -
     operator.wait_for(
         "the Lease of the second operator",
         lambda: operator.get("lease", RELEASE, namespace=SPACE),
-        until=lambda found: found and found["spec"].get("holderIdentity", "").startswith(overlay),
+        until=lambda found: found and f"/{overlay}-" in found["spec"].get("holderIdentity", ""),
         namespaces=(SPACE,),
     )
     definition = ("get", "customresourcedefinitions/kafkatopics.barnabas.io")

@@ -101,7 +101,7 @@ def test_another_protocol(
     """The error names both, and a setting."""
     address = broker.listeners[listener]
     given = [f"-X{name}={value}" for name, value in properties(client, certificates).items()]
-    words = (*command.split(), "-b", address, "--timeout", "86400", *given)
+    words = (*command.split(), "-b", address, "--timeout", "3600", *given)
     stderr = run_command(*words, fails=1).stderr
     assert f"{address} speaks {listener}, the client {client}: " in stderr
     assert f"set security.protocol={listener}" in stderr

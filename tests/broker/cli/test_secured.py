@@ -182,7 +182,7 @@ def test_authentication_failures_are_not_retried(
     other = tmp_path / "other.pem"
     other.write_text(create_authority("other", now=datetime.now(UTC), days=1).certificate)
     properties = [it for each in given for it in ("-X", each.format(other=other))]
-    config = ("--command-config", str(orders.command_config()), "--timeout", "86400")
+    config = ("--command-config", str(orders.command_config()), "--timeout", "3600")
     done = subprocess.run(
         [sys.executable, "-P", "-m", "barnabas_broker.cli", *words.split(), *config, *properties],
         env={**os.environ, "BARNABAS_BOOTSTRAP": orders.bootstrap_servers},

@@ -13,7 +13,7 @@ LONGEST_GAP: Final = "longest gap between acknowledged records"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """How long clients could not write, for each test that says so."""
+    """How long clients could not write, for each test that reports it."""
     reported = [
         value
         for outcome in ("passed", "failed")

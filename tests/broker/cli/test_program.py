@@ -86,7 +86,7 @@ def test_an_argument_that_is_no_text_is_refused(
 
 
 def test_kafka_topics_refuses_counts_in_apaches_words(kafka_broker: Broker) -> None:
-    """On standard output, where Apache's tool says so; -1 was taken for the broker's default."""
+    """On standard output, where Apache's tool prints it; -1 was taken for the broker's default."""
     create = "kafka-topics --bootstrap-server {broker} --create --topic t"
     for option, text in (
         ("--partitions 0", "The partitions must be greater than 0"),

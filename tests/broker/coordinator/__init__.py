@@ -1,1 +1,1 @@
-"""Coordinators: pure cores told as scenarios, and their shells on real logs."""
+"""Coordinators: pure cores tested by scenarios, and their shells on real logs."""

@@ -1,9 +1,9 @@
 """Scenarios of rebalances: consumers of either protocol, a clock, and a transcript.
 
 A scenario has consumers, each a client as its protocol asks: it joins, beats every three seconds,
-gives up and takes over partitions, and reads and commits when the scenario says so. What is said is
-written down, but for heartbeats whose answer changes nothing. The clock moves by seconds; at each
-all act in the order of arrival until none sends anything more.
+gives up and takes over partitions, and reads and commits at the steps of the scenario. Requests and
+responses are written down, but for heartbeats whose response changes nothing. The clock moves by
+seconds; at each all act in the order of arrival until none sends anything more.
 """
 
 from __future__ import annotations

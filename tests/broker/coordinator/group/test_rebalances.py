@@ -34,7 +34,7 @@ def two_join(make: Make) -> RebalanceScenario:
 
 
 def one_leaves(make: Make) -> RebalanceScenario:
-    """A member that is stopped says so."""
+    """A member that is stopped leaves the group."""
     rebalance = RebalanceScenario("A reader leaves", t=4)
     pair(rebalance, make)
     rebalance.stop("b")
@@ -129,7 +129,7 @@ def read_twice(make: Make) -> RebalanceScenario:
 
 
 def a_static_member_restarts(make: Make) -> RebalanceScenario:
-    """A member with a name of its own comes back within its session, and nobody notices."""
+    """A member with a name of its own comes back within its session without a rebalance."""
     rebalance = RebalanceScenario("A static reader is restarted", t=4)
     for name in ("a", "b"):
         rebalance.enter(make(rebalance, name, "t", instance=f"{name}-1"))

@@ -6,6 +6,7 @@ Both are members of one cluster; `tests/oracle/test_same_answers.py` asks broker
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from operator import eq, methodcaller
 from typing import Any, Final
@@ -48,7 +49,7 @@ from barnabas_kafka.protocol.messages.update_features import (
 )
 from tests.clients.wire import metadata, produce, some_batch
 from tests.cluster.running import move_controller, on_record
-from tests.cluster.test_among_apache import APACHE, Mixed, running
+from tests.cluster.test_among_apache import APACHE, RECORDS, Mixed, running
 from tests.oracle.apache import DEFAULT_VERSION
 from tests.oracle.questions_about_records import fetching, looking_up
 from tests.oracle.sides import Side, accidents, differences, no_longer_different
@@ -207,7 +208,23 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
                     address,
                 )
         mixed.send(FOLLOWED, partitions=1)  # Every replica knows their producer.
+        for address in both:
+            _until_followed(address)
         yield mixed
+
+
+def _until_followed(address: str) -> None:
+    """Wait until the broker, a follower, knows that all records of the topic are committed.
+
+    It learns the high watermark with the fetch after the one that brings the records (KIP-392).
+    """
+    with closing(Side(address)) as follower:
+        found = follower.wait(
+            fetching(FOLLOWED),
+            11,
+            settled=lambda answer: answer.responses[0].partitions[0].high_watermark == RECORDS,
+        )
+    assert not isinstance(found, str), found
 
 
 def answers(bootstrap: str, question: Callable[[Side], None], *, stumbles: bool) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from barnabas_operator.local.up import up
 from barnabas_operator.local.view import View, look
 from tests.operator import examples
 from tests.oracle.apache import free_port
-from tests.waiting import START, seconds
+from tests.waiting import START, seconds, wait_for
 
 Document = dict[str, Any]
 
@@ -110,6 +112,19 @@ class Laptop:
     @property
     def broker(self) -> Entry:
         """The broker's process."""
-        entry = BrokerFiles(self.state.broker(0)).entry()
+        return self._process(0)
+
+    def _process(self, broker_id: int) -> Entry:
+        entry = BrokerFiles(self.state.broker(broker_id)).entry()
         assert entry is not None
+        return entry
+
+    def kill(self, broker_id: int = 0) -> Entry:
+        """End a broker as a crash would; returns the process that it was.
+
+        The signal is sent before the process has ended, and its ports are its own until then.
+        """
+        entry = self._process(broker_id)
+        os.kill(entry.pid, signal.SIGKILL)
+        wait_for("the end of the broker", lambda: entry.running, until=lambda it: not it)
         return entry

@@ -16,6 +16,11 @@ from tests.waiting import START, seconds, wait_for
 
 SLEEPER = "import time; print('awake', flush=True); time.sleep(100)"
 DEAF = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPER}"
+LEFT_BY_ITS_FIRST_THREAD = f"""
+import ctypes, threading
+threading.Thread(target=exec, args=({SLEEPER!r},)).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
 PARENT = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {SLEEPER!r}])"
 
 
@@ -84,6 +89,20 @@ def test_a_process_that_has_ended_is_not_running(nursery: Nursery) -> None:
     entry = nursery.start("print('done')", says="never")
     assert not entry.running
     assert processes.last_words(nursery.log) == "done"
+
+
+def test_a_process_is_running_while_one_of_its_threads_is(nursery: Nursery) -> None:
+    """The kernel calls it a zombie when its first thread has ended; its ports are still open."""
+    entry = nursery.start(LEFT_BY_ITS_FIRST_THREAD, says="awake")
+    state = Path("/proc", str(entry.pid), "stat")
+    wait_for(
+        "the end of the first thread",
+        lambda: state.read_text().rpartition(")")[2].split()[0],
+        until=lambda letter: letter == "Z",
+    )
+    assert entry.running
+    processes.abandon(entry, timeout_s=seconds(START))
+    assert not entry.running
 
 
 def test_a_process_that_ignores_sigterm_is_reported(nursery: Nursery) -> None:

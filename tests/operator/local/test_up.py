@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 import socket
 from http import HTTPStatus
 from pathlib import Path
@@ -21,12 +19,11 @@ from confluent_kafka.admin import (
 
 from barnabas_operator.api.conditions import is_ready
 from barnabas_operator.local.admin import AGAIN_S
-from barnabas_operator.local.processes import Entry
 from barnabas_operator.local.state import LocalError
 from e2e import kafka
 from tests.operator.local.laptop import Laptop, cluster, colliding_topics, topic
 from tests.oracle.apache import free_port
-from tests.waiting import ANSWER, seconds, wait_for
+from tests.waiting import ANSWER, seconds
 
 
 def test_the_second_time_only_what_is_different_is_done(laptop: Laptop) -> None:
@@ -63,11 +60,9 @@ def test_three_brokers_and_the_loss_of_one(laptop: Laptop) -> None:
     servers = seen.status.listeners[0].bootstrap_servers
     assert len(servers.split(",")) == 3
     assert f"127.0.0.1:{port}" in servers
-    killed = seen.brokers[1].pid
-    assert killed is not None
     client = {"bootstrap.servers": servers}
     sent = kafka.send(client, "packages", [(b"%d" % n, b"before") for n in range(100)])
-    os.kill(killed, signal.SIGKILL)
+    laptop.kill(1)
     sent |= kafka.send(client, "packages", [(b"%d" % n, b"after") for n in range(100)])
     assert not is_ready(laptop.look().status.conditions)
     seen = laptop.up()
@@ -161,9 +156,7 @@ def test_a_port_that_is_taken(laptop: Laptop) -> None:
 def test_a_broker_that_was_killed_is_started_again(laptop: Laptop) -> None:
     """`status` says that it ended; a process that has its pid now is not taken for it."""
     laptop.up(cluster(), topic())
-    broker = laptop.broker
-    os.kill(broker.pid, signal.SIGKILL)
-    _await_end(broker)
+    laptop.kill()
     seen = laptop.look()
     assert seen.status.conditions[0].reason == "BrokerEnded"
     assert seen.brokers[0].pid is None
@@ -173,10 +166,6 @@ def test_a_broker_that_was_killed_is_started_again(laptop: Laptop) -> None:
         "the broker had ended without a request to stop; its last words:"
     )
     assert laptop.broker.running
-
-
-def _await_end(entry: Entry) -> None:
-    wait_for("the end of the process", lambda: entry.running, until=lambda it: not it)
 
 
 def test_a_topic_that_cannot_be_made_concerns_itself_alone(laptop: Laptop) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import stat
 import subprocess
 import sys
@@ -229,7 +228,7 @@ def test_the_second_time_nothing_is_done(laptop: Laptop) -> None:
     before = laptop.files()
     laptop.up()
     assert laptop.said == []
-    os.kill(laptop.broker.pid, signal.SIGKILL)
+    laptop.kill()
     seen = laptop.up()
     assert is_ready(seen.status.conditions)
     assert laptop.files() == before
@@ -397,9 +396,7 @@ def test_three_brokers_and_the_loss_of_one(laptop: Laptop) -> None:
     reader = {**librdkafka(laptop, "billing"), "enable.auto.commit": False}
     # Before the loss, too: the topic of offsets is created with the first group, on three brokers.
     assert read(reader) == b"one"
-    killed = seen.brokers[1].pid
-    assert killed is not None
-    os.kill(killed, signal.SIGKILL)
+    laptop.kill(1)
     assert read(reader) == b"one"
     assert is_ready(laptop.up().status.conditions)
 

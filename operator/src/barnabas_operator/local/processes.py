@@ -82,8 +82,11 @@ def start_of(pid: int) -> str | None:
         return None
     # The name of the program is in brackets and may hold anything; numbers follow it.
     fields = stat.rpartition(")")[2].split()
-    state, ticks = fields[0], fields[19]
-    return None if state in "ZX" else f"{boot}/{ticks}"
+    state, threads, ticks = fields[0], int(fields[17]), fields[19]
+    # A process that is killed is a zombie as soon as its first thread has ended. Until the last
+    # one has, its ports are in use and its files are locked.
+    ended = state == "X" or (state == "Z" and threads <= 1)
+    return None if ended else f"{boot}/{ticks}"
 
 
 def age_s() -> float | None:

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas_broker.log import reading
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.log.producer_state import Origin
@@ -422,5 +421,5 @@ def test_a_bound_in_an_earlier_segment_hides_later_ones(tmp_path: Path) -> None:
 def test_an_empty_slice_has_no_bytes(tmp_path: Path) -> None:
     """It is asked for like any other, and is intact."""
     log = open_log(tmp_path)
-    part = reading.empty_slice(log.segments, 7)
+    part = log.segments.empty_slice(7)
     assert (part.length, part.first_offset, part.read(), part.intact) == (0, 7, b"", True)

@@ -97,7 +97,7 @@ def test_stats_that_do_not_match_the_segment_are_ignored(tmp_path: Path) -> None
     )
     stale = opened(tmp_path)
     assert set(tallies(stale)) == {None}
-    assert stale.uncounted == stale.segments[:-1]
+    assert stale.segments.uncounted == stale.segments[:-1]
     stale.close(clean=False)
     for nonsense in (b"", b"{", b"[]", b'{"version": 1}', b'{"version": 1, "segments": [["x"]]}'):
         path.write_bytes(nonsense)

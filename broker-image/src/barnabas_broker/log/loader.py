@@ -7,6 +7,7 @@ producer state that agree with the bytes of the log, never with a side file that
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, NoReturn
@@ -413,7 +414,7 @@ class _Loader:
         except checkpoints.MalformedCheckpointError as error:
             _log.warning("%s: %s, rebuilding it from the log", path, error)
 
-    def _finish_epochs(self, segments: list[Segment], start: int, end: int) -> None:
+    def _finish_epochs(self, segments: Sequence[Segment], start: int, end: int) -> None:
         if self.stored_epochs is None:
             self.epochs = LeaderEpochs()
             for segment in segments:
@@ -450,7 +451,9 @@ class _Loader:
             self.producers = self._rebuilt_producers(before, self.known.log_start_offset, offset)
             self.producers_ready = True
 
-    def _rebuilt_producers(self, segments: list[Segment], start: int, end: int) -> ProducerState:
+    def _rebuilt_producers(
+        self, segments: Sequence[Segment], start: int, end: int
+    ) -> ProducerState:
         return rebuild_producers(
             segments,
             self.snapshots,
@@ -460,7 +463,7 @@ class _Loader:
             now_ms=self.now_ms,
         )
 
-    def _finish_producers(self, segments: list[Segment], start: int, end: int) -> None:
+    def _finish_producers(self, segments: Sequence[Segment], start: int, end: int) -> None:
         self.unsynced_names |= self.snapshots.remove_above(end)
         self.snapshots.remove_at_most(start)
         if not self.producers_ready and self.known.clean and self.snapshots.latest is None:
@@ -477,7 +480,7 @@ class _Loader:
 
 
 def rebuild_producers(
-    segments: list[Segment],
+    segments: Sequence[Segment],
     snapshots: Snapshots,
     *,
     start: int,

@@ -18,12 +18,11 @@ What an I/O error means is said by the health of the log directory, which all it
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from barnabas_broker.invariants import violated
-from barnabas_broker.log import appending, reading, timestamps
+from barnabas_broker.log import appending, timestamps
 from barnabas_broker.log.appending import AppendInfo as AppendInfo
 from barnabas_broker.log.appending import ValidatedBatches
 from barnabas_broker.log.batches import CorruptSegmentError, StoredBatch
@@ -160,7 +159,7 @@ class PartitionLog(SegmentedLog):
             appended.append((size, offset - 1, timestamp))
             if timestamp > latest:
                 latest = timestamp
-        segment = self.segments[-1]
+        segment = self.segments.active
         if (
             leader_epoch > self.epochs.latest
             or (len(run) > 1 and not segment.file.size)  # Its first batch says when it began.
@@ -244,10 +243,10 @@ class PartitionLog(SegmentedLog):
         self.producers.end_offset = last_offset + 1
 
     def _count(self, batches: ValidatedBatches) -> None:
-        stats = self.segments[-1].stats
+        stats = self.segments.active.stats
         saved_bytes = batches.saved_bytes
         if saved_bytes is None:
-            self.segments[-1].stats = None
+            self.segments.active.stats = None
         elif stats is not None:
             for _, header in batches.headers:
                 stats.add(
@@ -259,7 +258,7 @@ class PartitionLog(SegmentedLog):
 
     def _count_stored(self, found: Sequence[StoredBatch]) -> None:
         """Count what came as it is; to inflate it only for that would hold the leader up."""
-        active = self.segments[-1]
+        active = self.segments.active
         for batch in found:
             if batch.magic < 2 or batch.attributes & CODEC_MASK:
                 active.stats = None
@@ -273,7 +272,7 @@ class PartitionLog(SegmentedLog):
 
     def _segment_for(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> Segment:
         """The active segment, a new one if this append must not go into the old."""
-        segment = self.segments[-1]
+        segment = self.segments.active
         if size > self.config.segment_bytes:
             raise KafkaError(
                 ErrorCode.RECORD_LIST_TOO_LARGE,
@@ -324,11 +323,9 @@ class PartitionLog(SegmentedLog):
                 f"not {offset}",
             )
         if offset >= upper_bound or offset == self.log_end_offset:
-            return reading.empty_slice(self.segments, offset)
+            return self.segments.empty_slice(offset)
         try:
-            return reading.slice_from(
-                self.segments,
-                self._bases,
+            return self.segments.read(
                 offset,
                 max_bytes=max_bytes,
                 upper_bound=upper_bound if upper_bound < self.log_end_offset else None,
@@ -374,10 +371,4 @@ class PartitionLog(SegmentedLog):
 
     def aborted_transactions(self, start: int, end: int) -> list[AbortedTransaction]:
         """Aborted transactions with records in [start, end), for a read_committed fetch."""
-        found: list[AbortedTransaction] = []
-        for segment in self.segments[max(bisect_right(self._bases, start) - 1, 0) :]:
-            entries, complete = segment.aborted.collect(start, end)
-            found.extend(entries)
-            if complete:
-                break
-        return found
+        return self.segments.aborted_transactions(start, end)

@@ -8,7 +8,6 @@ invariants are those of the upper half's docstring.
 from __future__ import annotations
 
 import logging
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Final, NoReturn, Self
 from uuid import UUID
 
 from barnabas_broker.invariants import violated
-from barnabas_broker.log import checkpoints, loader, retention, segment_stats
+from barnabas_broker.log import checkpoints, loader, retention
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.epochs import LeaderEpochs
 from barnabas_broker.log.files import (
@@ -31,6 +30,7 @@ from barnabas_broker.log.files import (
 )
 from barnabas_broker.log.flushing import FlushPlan, Unflushed
 from barnabas_broker.log.health import DirectoryHealth, Finding, StorageError, lacks_room
+from barnabas_broker.log.log_segments import LogSegments
 from barnabas_broker.log.names import (
     CLEANED,
     DELETED,
@@ -55,7 +55,6 @@ class SegmentedLog:
     """The files of one partition's log; construct with :meth:`open`."""
 
     __slots__ = (
-        "_bases",
         "_committed_base",
         "_epochs_unwritten",
         "_removed",
@@ -89,8 +88,7 @@ class SegmentedLog:
         self.directory = directory
         self.tp = tp
         self.config = config
-        self.segments = loaded.segments
-        self._bases = [segment.base_offset for segment in loaded.segments]
+        self.segments = LogSegments(loaded.segments)
         self.epochs = loaded.epochs
         self.producers = loaded.producers
         self._snapshots = loaded.snapshots
@@ -149,7 +147,11 @@ class SegmentedLog:
                 *(log._snapshots.path(offset).name for offset in log._snapshots.offsets),
             }
         log._adopt_topic_id(topic_id, clean=clean)
-        log._load_stats(log.log_end_offset if clean else known.recovery_point)
+        log.segments.load_stats(
+            directory,
+            up_to=log.log_end_offset if clean else known.recovery_point,
+            log_end_offset=log.log_end_offset,
+        )
         return log
 
     # --- identity ----------------------------------------------------------------------------
@@ -199,17 +201,16 @@ class SegmentedLog:
         """Follow a rename of the directory, which the caller has done."""
         self.directory = directory
         self._snapshots.directory = directory
-        for segment in self.segments:
-            segment.moved_to(directory)
+        self.segments.move_to(directory)
 
     @property
     def active(self) -> Segment:
-        return self.segments[-1]
+        return self.segments.active
 
     @property
     def size(self) -> int:
         """Bytes in all ``.log`` files."""
-        return sum(segment.file.size for segment in self.segments)
+        return self.segments.size
 
     @property
     def latest_epoch(self) -> int:
@@ -235,14 +236,12 @@ class SegmentedLog:
             segment = self._new_segment(base, now_ms)
         except OSError as error:
             self._fail(error)
-        self.segments.append(segment)
-        self._bases.append(base)
-        assert len(self._bases) == len(self.segments), violated("every segment has its base offset")
+        self.segments.add(segment)
         assert self.active.base_offset == self.log_end_offset, violated(
             "a new segment begins at the log end"
         )
         self._unflushed.directory_changed = self._unflushed.rolled = True
-        self._write_stats()
+        self.segments.write_stats(self.directory)
         return segment
 
     def _new_segment(self, base: int, now_ms: int) -> Segment:
@@ -265,26 +264,6 @@ class SegmentedLog:
         """
         self.log_end_offset = self.producers.end_offset = offset
         self.roll(now_ms)
-
-    # --- statistics of segments --------------------------------------------------------------
-
-    def _load_stats(self, up_to: int) -> None:
-        """Read the statistics of segments that end at or below `up_to`."""
-        known = segment_stats.read(self.directory)
-        ends = [*self._bases[1:], self.log_end_offset]
-        for segment, end in zip(self.segments, ends, strict=True):
-            size, found = known.get(segment.base_offset, (-1, None))
-            if segment.stats is None and end <= up_to and size == segment.size:
-                segment.stats = found
-
-    def _write_stats(self) -> None:
-        known = {s.base_offset: (s.size, s.stats) for s in self.segments if s.stats is not None}
-        segment_stats.write(self.directory, known)
-
-    @property
-    def uncounted(self) -> Sequence[Segment]:
-        """Segments that take no more appends and have not been counted."""
-        return [segment for segment in self.segments[:-1] if segment.stats is None]
 
     def _take_snapshot(self) -> None:
         offset = self.producers.end_offset
@@ -414,8 +393,7 @@ class SegmentedLog:
             removed += add_suffix([path for segment in gone for path in segment.paths], DELETED)
         except OSError as error:
             self._fail(error)
-        self.segments = kept
-        self._bases = [segment.base_offset for segment in kept]
+        self.segments = LogSegments(kept)
         self._unflushed.directory_changed = True
         return removed
 
@@ -427,10 +405,8 @@ class SegmentedLog:
         ``file.delete.delay.ms`` is over; readers and flushes under way stay good. Raises
         ValueError, nothing touched, when the log does not have these segments (any more).
         """
-        first = bisect_left(self._bases, replaced[0])
+        first = self.segments.index_of_run(replaced)
         end = first + len(replaced)
-        if self._bases[first:end] != list(replaced) or end >= len(self._bases):
-            raise ValueError(f"{self.tp} has no segments {list(replaced)} below the active one")
         base = replaced[0]
         removed: list[Path] = []
         try:
@@ -447,10 +423,7 @@ class SegmentedLog:
             segment.aborted.load()
         except OSError as error:
             self._fail(error)
-        self.segments = [*self.segments[:first], segment, *self.segments[end:]]
-        self._bases = [one.base_offset for one in self.segments]
-        assert self.segments[-1] is not segment, violated("the active segment is not compacted")
-        assert len(set(self._bases)) == len(self._bases), violated("base offsets are unique")
+        self.segments = self.segments.replaced(first, end, segment)
         self._unflushed.directory_changed = True
         return removed
 
@@ -470,7 +443,7 @@ class SegmentedLog:
             self.truncate_fully_at(offset, now_ms=now_ms)
             return True
         segments, removed = self.segments, list[Path]()
-        surplus = len(self._bases) - bisect_right(self._bases, offset)
+        surplus = len(segments) - segments.floor(offset) - 1
         try:
             changed = self._snapshots.remove_above(offset)
             removed = self._remove_segments(surplus, from_end=True) if surplus else []
@@ -491,13 +464,13 @@ class SegmentedLog:
             self._fail(error)
         return True
 
-    def _take_back(self, segments: list[Segment], removed: Sequence[Path]) -> None:
+    def _take_back(self, segments: LogSegments, removed: Sequence[Path]) -> None:
         """Have segments again that were removed: for want of room, say. A flush syncs the names."""
         if not removed:
             return
-        self.segments, self._bases = segments, [segment.base_offset for segment in segments]
-        self.recovery_point = min(self.recovery_point, self._bases[0])
-        self.durable_offset = min(self.durable_offset, self._bases[0])
+        self.segments = segments
+        self.recovery_point = min(self.recovery_point, segments[0].base_offset)
+        self.durable_offset = min(self.durable_offset, segments[0].base_offset)
         self._committed_base = -1
         try:
             remove_suffix(reversed(removed), DELETED)
@@ -544,7 +517,7 @@ class SegmentedLog:
             self._take_back(segments, removed)
             self._fail(error)
         self._removed += removed
-        self.segments, self._bases = [segment], [offset]
+        self.segments = LogSegments([segment])
         self.producers.restore([], offset)
         self.log_start_offset = self.high_watermark = offset
         self.log_end_offset = offset
@@ -600,12 +573,10 @@ class SegmentedLog:
         Call ``plan.run()`` in a thread, then ``flushed(plan)`` on the loop. The plan holds its
         files itself: retention, truncation and deletion meanwhile do it no harm.
         """
-        first = max(bisect_right(self._bases, self.recovery_point) - 1, 0)
+        unflushed = self.segments.from_floor(self.recovery_point)
         self._epochs_changed(False)
         try:
-            return self._unflushed.plan(
-                self.segments[first:], self.directory, up_to=self.log_end_offset
-            )
+            return self._unflushed.plan(unflushed, self.directory, up_to=self.log_end_offset)
         except OSError as error:
             self._fail(error)
 
@@ -624,18 +595,18 @@ class SegmentedLog:
         """
         if self.failure is not None:
             raise StorageError(self.directory, self.failure)
-        first = max(bisect_right(self._bases, self.durable_offset) - 1, 0)
         plan = FlushPlan(
             up_to=self.log_end_offset,
             generation=self._unflushed.generation,
-            files=[segment.file for segment in self.segments[first:]],
+            files=[segment.file for segment in self.segments.from_floor(self.durable_offset)],
         )
-        if self._committed_base != self._bases[-1]:
+        active_base = self.segments.active.base_offset
+        if self._committed_base != active_base:
             # A name must not become durable before the content of its file.
             plan.paths = self._unflushed.side_files(self.directory)
             plan.directory = self.directory
             plan.parent = self.directory.parent if self._committed_base < 0 else None
-            self._committed_base = self._bases[-1]
+            self._committed_base = active_base
         return plan
 
     def committed(self, plan: FlushPlan) -> None:
@@ -666,10 +637,10 @@ class SegmentedLog:
                 self.active.seal()
             except OSError as error:
                 self._fail(error)
-            self._write_stats()
+            self.segments.write_stats(self.directory)
             self._unflushed.directory_changed = True
             self.flush(now_ms=now_ms)
             if self._epochs_unwritten:
                 self._refuse()
         self.health = DirectoryHealth.gone(self.health.path, CLOSED)
-        self.segments, self._bases = [], []
+        self.segments = LogSegments([])

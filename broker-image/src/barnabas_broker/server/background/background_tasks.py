@@ -221,7 +221,9 @@ class BackgroundTasks:
     async def _count_segments(self) -> None:
         """Count what is in segments that came without their numbers, some at each turn."""
         logs = [log for log in self._logs.logs.values() if log.failure is None]
-        segments = chain_isolated(logs, lambda it: it.uncounted, "Search", name=lambda it: it.tp)
+        segments = chain_isolated(
+            logs, lambda it: it.segments.uncounted, "Search", name=lambda it: it.tp
+        )
         budget = COUNTED_BYTES
         for segment in segments:
             if budget <= 0:

@@ -166,6 +166,7 @@ WITHOUT: Final[Mapping[str, tuple[Off, ...]]] = {
     ),
     "one rack at a time": (Off(rolling.Together, "_fits", returns(value=True)),),
     "the budget grants a group": (Off(apply, "_is_granted", returns(value=True)),),
+    "a new topic splits its group": (Off(reconcile_clusters, "may_join", returns(value=True)),),
     "restart check": everywhere(
         "hold_back", (reconcile_clusters, rolls), always(lambda plan, *_: plan)
     ),
@@ -233,9 +234,7 @@ WITHOUT: Final[Mapping[str, tuple[Off, ...]]] = {
         Off(pruning, "_controlled", returns(value=True)),
         Off(reconcile_clusters, "is_ours", returns(value=True)),
     ),
-    "a broken entry ends no pass": everywhere(
-        "parse", (shards, ledger, ledger_store), strict_lines
-    ),
+    "a broken entry ends no pass": everywhere("parse", (shards, ledger_store), strict_lines),
     "a StorageClass is not ignored": (Off(clusters, "ignored_class", returns("")),),
     "claims that lose their ensemble": everywhere(
         "lost_cluster_id", (claims, clusters), returns("")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from barnabas_operator.brokers import BrokersError
 from barnabas_operator.names import FORCE_ROLL, MANUAL_ROLL
 from barnabas_operator.plan.observed import ClusterView
 from barnabas_operator.reconcile.context import Context
@@ -235,6 +236,36 @@ def test_a_broker_that_may_not_go_yet_is_left_out_of_its_group() -> None:
         names = [each.replace("Pod quickstart-broker-", "") for each in _replaced(kube)]
         assert names == gone
         assert ("at risk" in "".join(roll(kube).get("blockers", ()))) == (not gone)
+
+
+def test_a_topic_created_since_the_plan_keeps_its_other_replica() -> None:
+    """Brokers say once more what they share when one is about to join another."""
+    for broker, gone in ((3, ["evict 5", "delete 1"]), (1, ["evict 5", "delete 3"])):
+        kube, brokers, context = _six(maxUnavailablePerRack=3)
+        shared = replace(
+            SIX, replica_sets=frozenset({frozenset({0, 1, 2}), frozenset({5, broker})})
+        )
+
+        def check(
+            _url: str, _: AdminAccess, brokers: MemoryBrokers = brokers, view: ClusterView = shared
+        ) -> CheckResult:
+            brokers.view = view
+            return YES
+
+        reconcile(KEY, replace(context, restart_check=check))
+        assert [each.replace("Pod quickstart-broker-", "") for each in _replaced(kube)] == gone
+
+
+def test_brokers_that_do_not_say_what_they_share_go_one_at_a_time() -> None:
+    """As those of which it was never known."""
+    kube, brokers, context = _six(maxUnavailablePerRack=3)
+
+    def check(_url: str, _: AdminAccess) -> CheckResult:
+        brokers.error = BrokersError("_TIMED_OUT", "timed out", reachable=False)
+        return YES
+
+    reconcile(KEY, replace(context, restart_check=check))
+    assert _replaced(kube) == ["evict Pod quickstart-broker-5"]
 
 
 def test_a_forced_roll_replaces_one_at_a_time() -> None:

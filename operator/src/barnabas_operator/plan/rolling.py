@@ -19,7 +19,7 @@ its groups, and is waited for. So:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -49,6 +49,11 @@ READDRESSED: Final = "its advertised addresses changed"
 ASKED_FOR: Final = f"the annotation {MANUAL_ROLL} asks for it"
 # A sidecar that another program injected may crash beside a broker that serves.
 OWN_CONTAINERS: Final = frozenset({"broker", "zookeeper", "rack"})
+
+
+def ordinal_of(pod: str) -> int:
+    """The number of a pod in its StatefulSet."""
+    return int(pod.rpartition("-")[2])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +89,7 @@ class PodView:
     @property
     def ordinal(self) -> int:
         """Its number in its StatefulSet."""
-        return int(self.name.rpartition("-")[2])
+        return ordinal_of(self.name)
 
     @property
     def serves(self) -> bool:
@@ -249,8 +254,12 @@ class Together:
             return False
         if not pod.rack or pod.rack != group[0].rack:
             return False
-        others = {each.ordinal for each in group}
-        return not any(pod.ordinal in each and others & each for each in self.replica_sets)
+        return not share_partition(self.replica_sets, pod.ordinal, {each.ordinal for each in group})
+
+
+def share_partition(replica_sets: Iterable[Set[int]], broker: int, others: Set[int]) -> bool:
+    """Whether a partition has replicas on a broker and on one of the others."""
+    return any(broker in each and others & each for each in replica_sets)
 
 
 ONE_AT_A_TIME: Final = Together()

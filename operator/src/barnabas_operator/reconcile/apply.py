@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -43,27 +43,36 @@ class Refused:
 
 
 def apply_steps(
-    steps: Sequence[Step], meta: Metadata, context: Context, *, kind: Kind = CLUSTERS
+    steps: Sequence[Step],
+    meta: Metadata,
+    context: Context,
+    *,
+    kind: Kind = CLUSTERS,
+    may_join: Callable[[str, Collection[str]], bool] = lambda *_: True,
 ) -> tuple[Refused, ...]:
     """Apply the steps for a resource; returns those that the API server refuses.
+
+    `may_join` is asked right before a pod goes beside those of its rack that are gone.
 
     What it refuses it would refuse again, so the other steps are applied all the same. If it cannot
     be reached, or is too busy, the pass ends (KubeError).
     """
     refused: list[Refused] = []
-    evicted: set[str] = set()
+    gone: set[str] = set()
     regarding = Regarding.of(kind, meta)
     for step in steps:
         if refused and isinstance(step, DeleteObject):
             # Nothing is taken away in a pass in which something else went wrong.
             continue
-        if isinstance(step, DeletePod) and not _is_granted(step, evicted):
+        if isinstance(step, DeletePod) and not _is_granted(step, gone):
+            continue
+        if isinstance(step, DeletePod) and step.beside and not may_join(step.name, gone):
             continue
         logger.info("%s/%s: %s", meta.namespace, meta.name, step)
         action = type(step).__name__
         try:
             if _apply(step, meta.namespace, context) and isinstance(step, DeletePod):
-                evicted.add(step.name)
+                gone.add(step.name)
         except KubeError as error:
             if not (error.refused or _ends_an_eviction(step, error) or _is_unserved(step, error)):
                 raise
@@ -81,9 +90,9 @@ def apply_steps(
     return tuple(refused)
 
 
-def _is_granted(step: DeletePod, evicted: Collection[str]) -> bool:
+def _is_granted(step: DeletePod, gone: Collection[str]) -> bool:
     """Whether the disruption is granted under which a pod goes that goes beside another."""
-    return not step.beside or step.beside in evicted
+    return not step.beside or step.beside in gone
 
 
 def _ends_an_eviction(step: Step, error: KubeError) -> bool:
@@ -128,12 +137,13 @@ def short(message: str) -> str:
 
 
 def _apply(step: Step, namespace: str, context: Context) -> bool:
-    """Apply a step; whether it is one that its disruption budget has granted."""
+    """Apply a step; whether a pod went under a disruption that its budget has granted."""
     if isinstance(step, Apply):
         apply_owned(context.kube, dict(step.body))
     elif isinstance(step, DeletePod) and step.beside:
         # The budget has one disruption: the first one of the rack took it, and no drain gets it.
         context.kube.delete(PODS, namespace, step.name, uid=step.uid)
+        return True
     elif isinstance(step, DeletePod):
         # By eviction: of a drain and the operator, the budget lets one go first.
         return context.kube.evict(namespace, step.name, uid=step.uid)

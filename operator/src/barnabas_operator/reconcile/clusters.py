@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -58,7 +59,7 @@ from barnabas_operator.reconcile.certificates import reconcile_certificates
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.dynamic_config import alter_dynamic_config, ask_dynamic_config
 from barnabas_operator.reconcile.ownership import is_ours
-from barnabas_operator.reconcile.rolls import admin_url, hold_back, restore_leaders
+from barnabas_operator.reconcile.rolls import admin_url, hold_back, may_join, restore_leaders
 from barnabas_operator.reconcile.status import StatusRefusedError, record_expiry, write_status
 from barnabas_operator.reconcile.templates import without_invalid_templates
 from barnabas_operator.resources import brokers, zookeeper
@@ -110,7 +111,8 @@ def reconcile_cluster(cluster: Cluster, context: Context, contradiction: str = "
     if plan.config is not None:
         brokers_of = connect(cluster, context)
         findings += alter_dynamic_config(plan.config, brokers_of, cluster.meta, context)
-    findings += refusals(apply_steps(plan.steps, cluster.meta, context))
+    joining = functools.partial(may_join, connect=lambda: connect(cluster, context))
+    findings += refusals(apply_steps(plan.steps, cluster.meta, context, may_join=joining))
     return _write(
         cluster,
         observed,

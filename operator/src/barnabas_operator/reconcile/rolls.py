@@ -3,20 +3,21 @@
 Before a broker that serves is restarted, those that were restarted before must be in sync, and it
 must itself say that no partition is at risk; `spec.roll.guarantee` asks for more, or for less. A
 broken broker is not asked: it serves nothing. Of brokers that go together each is asked; they share
-no partition, so that all answers hold at once.
+no partition, so that all answers hold at once. That is asked again right before each one that joins
+another goes: a topic may have been created meanwhile.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from barnabas_operator.api.listeners import ADMIN_PORT
 from barnabas_operator.api.rolls import Guarantee, RollStatus
 from barnabas_operator.brokers import Brokers, BrokersError
 from barnabas_operator.plan.findings import Finding, Reason
 from barnabas_operator.plan.observed import Observed
-from barnabas_operator.plan.rolling import PodView
+from barnabas_operator.plan.rolling import PodView, ordinal_of, share_partition
 from barnabas_operator.plan.snapshot import Plan
 from barnabas_operator.plan.steps import DeletePod
 from barnabas_operator.reconcile.context import ClusterCredentials, Context
@@ -80,6 +81,16 @@ def _objection(
         if not caught_up.ok:
             return f"{other.name}: {caught_up.reason}"
     return context.restart_check(admin_url(pod, context.credentials), access).reason
+
+
+def may_join(name: str, gone: Collection[str], connect: Callable[[], Brokers]) -> bool:
+    """Whether a broker shares no partition now with the others of its rack that are gone."""
+    try:
+        replica_sets = connect().describe().replica_sets
+    except BrokersError:
+        return False
+    others = {ordinal_of(each) for each in gone}
+    return replica_sets is not None and not share_partition(replica_sets, ordinal_of(name), others)
 
 
 def restore_leaders(

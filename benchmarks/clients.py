@@ -17,8 +17,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.errors import BenchmarkError
 from benchmarks.metering import Meter, children_seconds
-from benchmarks.model import BenchmarkError
 from benchmarks.targets import Endpoint
 from tests.oracle.apache import CACHE, classpath, java_command
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaException
 
+from benchmarks.errors import BenchmarkError
 from benchmarks.metering import memory_mib
-from benchmarks.model import BenchmarkError, Case, Metric, Run, Sample, Scale
+from benchmarks.model import Case, Metric, Run, Sample, Scale
 from benchmarks.targets import Target
 from tests.oracle.apache import OracleError
 

@@ -9,17 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from benchmarks.targets import Target
+from benchmarks.targets import Target
 
 MB = 1_000_000
 MIB = 1 << 20
-
-
-class BenchmarkError(Exception):
-    """A case could not be measured; the text says why. The other cases go on."""
 
 
 class Metric(StrEnum):

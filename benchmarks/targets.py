@@ -23,7 +23,7 @@ from typing import Final, Protocol, Self
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
-from benchmarks.model import BenchmarkError
+from benchmarks.errors import BenchmarkError
 from tests.oracle.apache import ApacheKafka, free_port
 from tests.waiting import SETTLE
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from confluent_kafka.admin import NewTopic
 
-from benchmarks.model import BenchmarkError
+from benchmarks.errors import BenchmarkError
 from benchmarks.targets import Broker, admin_client
 
 PREFIX: Final = "bench-"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchmarks.clients import run_worker
-from benchmarks.model import BenchmarkError
+from benchmarks.errors import BenchmarkError
 from benchmarks.targets import Broker
 
 

@@ -10,8 +10,9 @@ from benchmarks.cases.preload import preload
 from benchmarks.cases.producers import java_sample
 from benchmarks.cases.requests import small_requests
 from benchmarks.clients import run_worker
+from benchmarks.errors import BenchmarkError
 from benchmarks.metering import handshakes_sample, megabytes_sample, memory_mib
-from benchmarks.model import BenchmarkError, Case, Metric, Sample, Scale
+from benchmarks.model import Case, Metric, Sample, Scale
 from benchmarks.secured import PASSWORD, USER, Security, listener
 from benchmarks.targets import Target
 from benchmarks.topics import topic

@@ -10,8 +10,9 @@ import socket
 import time
 from typing import Final
 
+from benchmarks.errors import BenchmarkError
 from benchmarks.metering import cpu_seconds, memory_mib
-from benchmarks.model import BenchmarkError, Case, Metric, Sample, Scale
+from benchmarks.model import Case, Metric, Sample, Scale
 from benchmarks.targets import Broker, Target
 from benchmarks.topics import create
 from benchmarks.workers.frames import api_versions_frame

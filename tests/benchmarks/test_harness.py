@@ -9,8 +9,9 @@ from typing import Self
 import pytest
 
 from benchmarks.clients import producer_performance_report, run_worker
+from benchmarks.errors import BenchmarkError
 from benchmarks.harness import Harness
-from benchmarks.model import BenchmarkError, Case, Metric, Run, Sample, Scale
+from benchmarks.model import Case, Metric, Run, Sample, Scale
 from benchmarks.report import lines
 from benchmarks.targets import Broker, Target
 

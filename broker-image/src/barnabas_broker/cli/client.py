@@ -21,7 +21,6 @@ import click
 from click.core import ParameterSource
 
 from barnabas_broker.cli import local_clusters
-from barnabas_broker.cli.completion import local_names
 from barnabas_broker.cli.errors import CommandError, InputError
 from barnabas_broker.cli.local_clusters import OPTION, VARIABLE, LocalClient
 from barnabas_broker.cli.properties import TOKEN_AUTH, client_properties, parse_assignments
@@ -278,7 +277,7 @@ def connection_options(command: Command) -> Command:
         envvar=VARIABLE,
         show_envvar=True,
         metavar="CLUSTER[/USER]",
-        shell_complete=local_names,
+        shell_complete=local_clusters.complete,
         help="A cluster of `barnabas local`, in place of both; as USER, or its admin.",
     )
     @click.option(

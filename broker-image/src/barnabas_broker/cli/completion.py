@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import get_completion_class
 
-from barnabas_broker.cli import local_clusters
+from barnabas_broker.cli.client import DEFAULT_ADDRESS, Connection, chosen_connection
 from barnabas_broker.cli.errors import CommandError
-
-if TYPE_CHECKING:
-    from barnabas_broker.cli.client import Connection
 
 SHELLS = ("bash", "zsh", "fish")
 PROGRAM = "barnabas"
@@ -49,18 +45,6 @@ def group_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list
     return _names(ctx, incomplete, _groups)
 
 
-def local_names(_ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """The clusters of `barnabas local`; behind a slash the users of one."""
-    cluster, slash, user = incomplete.partition("/")
-    if slash:
-        return [
-            f"{cluster}/{name}"
-            for name in local_clusters.known_users(cluster)
-            if name.startswith(user)
-        ]
-    return [name for name in local_clusters.known_clusters() if name.startswith(cluster)]
-
-
 def _names(
     ctx: click.Context, incomplete: str, ask: Callable[[click.Context], Iterable[str]]
 ) -> list[str]:
@@ -89,8 +73,6 @@ def _groups(ctx: click.Context) -> Iterable[str]:
 
 
 def _connection(ctx: click.Context) -> Connection:
-    from barnabas_broker.cli.client import DEFAULT_ADDRESS, chosen_connection
-
     given = ctx.params
     return chosen_connection(
         ctx.get_parameter_source,

@@ -12,9 +12,12 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from barnabas_broker.cli.errors import InputError
+
+if TYPE_CHECKING:
+    import click
 
 OPTION: Final = "--local"
 VARIABLE: Final = "BARNABAS_LOCAL"
@@ -57,6 +60,14 @@ def known_clusters() -> list[str]:
 def known_users(cluster: str) -> list[str]:
     """The names of the users of a cluster."""
     return sorted(path.parent.name for path in (_root() / cluster).glob(f"users/*/{CLIENT_FILE}"))
+
+
+def complete(_ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """The values of --local that begin so: clusters, or behind a slash the users of one."""
+    cluster, slash, user = incomplete.partition("/")
+    if slash:
+        return [f"{cluster}/{name}" for name in known_users(cluster) if name.startswith(user)]
+    return [name for name in known_clusters() if name.startswith(cluster)]
 
 
 def find(given: str) -> LocalClient:

@@ -9,7 +9,7 @@ A connection whose requests arrive whole has no such object.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from barnabas_broker.server.network.shared import (
     LARGE_REQUEST_BYTES,
@@ -19,12 +19,20 @@ from barnabas_broker.server.network.shared import (
     Shared,
 )
 from barnabas_broker.server.transport.buffers import Buffer
-
-if TYPE_CHECKING:
-    from barnabas_broker.server.network.session import Session
+from barnabas_broker.server.transport.counters import Cause
 
 SIZE_BYTES: Final = 4
 """What comes before each request: its size, big-endian."""
+
+
+class Receiver(Protocol):
+    """The session whose request is received."""
+
+    paused: bool
+
+    def wait_for_memory(self) -> None: ...
+    def memory_found(self) -> None: ...
+    def refuse(self, cause: Cause, reason: str, /) -> None: ...
 
 
 class NetworkReceive:
@@ -46,7 +54,7 @@ class NetworkReceive:
     )
 
     def __init__(
-        self, session: Session, shared: Shared, rest: memoryview, *, largest: int, now: float
+        self, session: Receiver, shared: Shared, rest: memoryview, *, largest: int, now: float
     ) -> None:
         """Hold `rest` with room for more of its request; larger ones than `largest` are refused."""
         self.session = session

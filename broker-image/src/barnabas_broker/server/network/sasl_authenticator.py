@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from barnabas_broker.invariants import violated
 from barnabas_broker.security.oauthbearer import OAuthBearerServer, Validate
@@ -49,9 +49,6 @@ from barnabas_kafka.protocol.messages.sasl_handshake import (
 )
 from barnabas_kafka.protocol.registry import ApiKey
 from barnabas_kafka.protocol.schema import Request
-
-if TYPE_CHECKING:
-    from barnabas_broker.server.network.session import Session
 
 AUTHENTICATION_TIMEOUT_S: Final = 30.0
 """How long a connection may take to authenticate."""
@@ -90,7 +87,7 @@ class SaslProvider:
     find_decoy: FindDecoy
     validate_bearer: Validate | None = None
 
-    def authenticator(self, session: "Session", dispatcher: Dispatcher) -> "SaslAuthenticator":
+    def authenticator(self, session: "Channel", dispatcher: Dispatcher) -> "SaslAuthenticator":
         """What serves a new session first."""
         return SaslAuthenticator(session, dispatcher, self)
 
@@ -113,10 +110,22 @@ class SaslProvider:
 Served = bytes | list[Item] | DelayedFailure | None
 
 
+class Channel(Protocol):
+    """The session of the client that authenticates."""
+
+    @property
+    def sasl_provider(self) -> SaslProvider | None: ...
+    def authenticate_by(self, authenticator: "SaslAuthenticator", /) -> None: ...
+    def authenticated(self, principal: Principal, /) -> None: ...
+    def note_failed_authentication(self, reason: str, /) -> None: ...
+    def close(self, reason: str, /) -> None: ...
+    def close_when_sent(self) -> None: ...
+
+
 class SaslAuthenticator:
     """Serves a session's frames until its client is authenticated; see the module."""
 
-    def __init__(self, session: "Session", dispatcher: Dispatcher, provider: SaslProvider) -> None:
+    def __init__(self, session: Channel, dispatcher: Dispatcher, provider: SaslProvider) -> None:
         self._loop = asyncio.get_running_loop()
         self._session = session
         self.dispatcher = dispatcher

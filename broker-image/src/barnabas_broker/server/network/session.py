@@ -35,7 +35,7 @@ from dataclasses import replace
 from functools import partial
 from struct import Struct
 from time import monotonic, perf_counter, perf_counter_ns
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from barnabas_broker.invariants import violated
 from barnabas_broker.security.principals import Principal
@@ -60,7 +60,7 @@ from barnabas_broker.server.transport.tls_outbound import TlsOutbound
 from barnabas_kafka.protocol.codec import DecodeError, EncodeError
 
 if TYPE_CHECKING:
-    from barnabas_broker.server.network.listener import Listener
+    from barnabas_broker.server.network.listener_security import ListenerSecurity
     from barnabas_broker.server.network.sasl_authenticator import SaslAuthenticator, SaslProvider
     from barnabas_broker.server.process.deferred_responses import DelayedFailure
 
@@ -75,6 +75,16 @@ of the event loop costs a thirtieth of that."""
 APART_REQUESTS: Final = 100
 """How many requests of a session are served one by one once some could not be served together: to
 try costs some microseconds, and what a client sends seldom changes in kind."""
+
+
+class Acceptor(Protocol):
+    """What accepted a session and counts it: its listener."""
+
+    name: str
+    security: "ListenerSecurity | None"
+
+    def opened(self, session: "Session", /) -> None: ...
+    def closed(self, session: "Session", /) -> None: ...
 
 
 class Session(asyncio.BufferedProtocol):
@@ -104,7 +114,7 @@ class Session(asyncio.BufferedProtocol):
         "paused",
     )
 
-    def __init__(self, listener: "Listener", dispatcher: Dispatcher, shared: Shared) -> None:
+    def __init__(self, listener: Acceptor, dispatcher: Dispatcher, shared: Shared) -> None:
         self._loop = asyncio.get_running_loop()
         self._listener = listener
         self._dispatcher: Dispatcher | SaslAuthenticator = dispatcher

@@ -1,0 +1,5 @@
+"""What goes wrong in a benchmark."""
+
+
+class BenchmarkError(Exception):
+    """A case could not be measured; the text says why. The other cases go on."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+import socket
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -96,3 +99,47 @@ def test_kafka_topics_refuses_counts_in_apaches_words(kafka_broker: Broker) -> N
         code, output, _ = run(kafka_broker, f"{create} {option}")
         assert code == 1
         assert output.startswith(f"Error while executing topic command : {text}")
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "barnabas topics list -b {address}",
+        "barnabas produce orders -b {address}",
+        "barnabas perf produce orders -b {address}",
+        "kafka-topics --list --bootstrap-server {address}",
+        "kafka-consumer-groups --list --bootstrap-server {address}",
+    ],
+)
+def test_ctrl_c_ends_a_command_as_the_signal_does(typed: str) -> None:
+    """At once and without a word, while a broker does not answer: a shell's loop ends with it."""
+    with socket.create_server(("127.0.0.1", 0)) as broker:
+        program, *words = typed.format(address=f"127.0.0.1:{broker.getsockname()[1]}").split()
+        command = [str(BIN / program), *words]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            assert process.stdin is not None
+            process.stdin.write(b"a line\n")
+            process.stdin.flush()
+            broker.settimeout(seconds(RUN))
+            connections = [broker.accept() for _ in range(2)]  # One to try the port; the client's.
+            process.send_signal(signal.SIGINT)
+            said = process.communicate(timeout=seconds(RUN))[1]
+        for connection, _ in connections:
+            connection.close()
+    assert (process.returncode, said) == (-signal.SIGINT, b"")
+
+
+def test_ctrl_c_while_modules_are_loaded_ends_without_a_traceback(tmp_path: Path) -> None:
+    """Which takes long where the machine is busy or its disk cold."""
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    (tmp_path / "click.py").write_text(f"open({str(gate)!r}).read()")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [str(BIN / "barnabas"), "--help"]
+    with (
+        subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) as process,
+        gate.open("w"),  # When the other end is open.
+    ):
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=seconds(RUN))[1]
+    assert (process.returncode, said) == (-signal.SIGINT, b"")

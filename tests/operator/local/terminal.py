@@ -24,23 +24,24 @@ class Terminal:
         self.environment = {**os.environ, "XDG_STATE_HOME": str(home)}
         self.directory = home / "barnabas"
 
-    def run(self, *arguments: object, code: int = 0) -> str:
+    def run(self, *arguments: object, code: int = 0, stdin: bytes = b"") -> str:
         """Run `barnabas local` to the end; returns what it said on both streams."""
-        return self.command("local", *arguments, code=code)
+        return self.command("local", *arguments, code=code, stdin=stdin)
 
-    def command(self, *arguments: object, code: int = 0) -> str:
+    def command(self, *arguments: object, code: int = 0, stdin: bytes = b"") -> str:
         """Run `barnabas` to the end; returns what it said on both streams."""
         done = subprocess.run(
             [*BARNABAS, *map(str, arguments)],
             env=self.environment,
+            input=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
             timeout=seconds(RUN),
             check=False,
         )
-        assert done.returncode == code, done.stdout
-        return done.stdout
+        printed = done.stdout.decode()
+        assert done.returncode == code, printed
+        return printed
 
     def status(self, *arguments: object) -> list[dict[str, Any]]:
         """The clusters that `status` tells of."""

@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 import yaml
 
 from tests.operator import examples
@@ -97,6 +98,26 @@ def test_commands_find_the_cluster_by_its_name(laptop: Laptop, terminal: Termina
     assert link.resolve() == link.parent / "users" / "admin" / link.name
     terminal.run("down", "--delete-data")
     assert not link.parent.exists()
+
+
+@pytest.mark.parametrize("words", [("-",), ("-f", "-")])
+def test_a_file_may_come_by_a_pipe(
+    laptop: Laptop, terminal: Terminal, words: tuple[str, ...]
+) -> None:
+    """As `kubectl apply -f -` takes it: up, changed, and down; mistakes have their lines."""
+    laptop.write(cluster())
+    terminal.run("up", *words, stdin=laptop.file.read_bytes())
+    laptop.write(cluster(), topic())
+    printed = terminal.run("up", *words, stdin=laptop.file.read_bytes())
+    assert "quickstart: topic packages: create with 3 partitions" in printed
+    assert terminal.status("-f", laptop.file)[0]["ready"] is True
+    laptop.write(cluster(), topic(colour="red"))
+    line = laptop.file.read_text().splitlines().index("  colour: red") + 1
+    printed = terminal.run("up", *words, stdin=laptop.file.read_bytes(), code=2)
+    assert f"Error: standard input: line {line}: KafkaTopic packages: spec.colour" in printed
+    laptop.write(cluster())
+    terminal.run("down", *words, "--delete-data", stdin=laptop.file.read_bytes())
+    assert terminal.status() == []
 
 
 def test_something_that_is_not_ready_is_a_failure(laptop: Laptop, terminal: Terminal) -> None:

@@ -1,5 +1,6 @@
 """Where the `barnabas` command begins: before anything is loaded that takes time."""
 
+import signal
 import sys
 
 from barnabas_broker.server.process import stop_signals
@@ -16,6 +17,12 @@ def main() -> None:
         from barnabas_broker.cli.pod import end_on_sigterm
 
         end_on_sigterm()
+    # Ctrl-C while modules are loaded is no reason for a traceback.
+    interrupts = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if interrupts:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     from barnabas_broker.cli.main import main as command
 
+    if interrupts:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     command(prog_name="barnabas")

@@ -18,7 +18,7 @@ from barnabas_broker.cli.errors import (
     missing_package,
     number_too_large,
 )
-from barnabas_broker.cli.program import as_program
+from barnabas_broker.cli.program import as_program, interruptible
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
@@ -89,10 +89,16 @@ class LazyGroup(click.Group):
         with as_program(args):
             return super().main(args, *others, **options)
 
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        """Read the arguments; the overview and completion take their time."""
+        with interruptible():
+            return super().make_context(*arguments, **options)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; name the package that brings what it could not import."""
         try:
-            return super().invoke(ctx)
+            with interruptible():
+                return super().invoke(ctx)
         except BrokenPipeError:
             end_without_reader()
         except OverflowError as error:
@@ -187,7 +193,7 @@ VERBS = {
 }
 
 EPILOG = (
-    "Exit codes: 0 done, 1 the operation failed, 2 wrong usage or a wrong setting. "
+    "Exit codes: 0 done, 1 the operation failed, 2 wrong usage or a wrong setting, 130 Ctrl-C. "
     "Client commands find their broker with -b or in BARNABAS_BOOTSTRAP, and their TLS and SASL "
     "with --command-config or in BARNABAS_COMMAND_CONFIG. --local or BARNABAS_LOCAL has "
     "both of a cluster of `barnabas local`."

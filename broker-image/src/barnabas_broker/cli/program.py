@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -35,6 +36,22 @@ def as_program(given: Sequence[str] | None, *, wrong: int = USAGE) -> Iterator[N
         discard_output()
         reason = error.strerror or str(error)
         _end(f"{error.filename}: {reason}" if error.filename else reason, FAILED)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """End at Ctrl-C as SIGINT ends a program: silently, and a shell ends its loop too.
+
+    Within click's own handling, which would print a word of its own and exit with 1. What the
+    interrupt carries is the number of another signal that stands for it.
+    """
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        discard_output()
+        number = interrupt.args[0] if interrupt.args else signal.SIGINT
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
 
 
 def _end(problem: str, exit_code: int) -> NoReturn:

@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -65,7 +66,15 @@ def _of_file(error: OSError) -> str:
     return f"{error.filename}: {text}" if error.filename else text
 
 
-_file = click.Path(exists=True, dir_okay=False, path_type=Path)
+def _manifest(required: bool) -> Callable[[Command], Command]:
+    """FILE, which may be standard input, and -f before it, as kubectl has it."""
+
+    def decorate(command: Command) -> Command:
+        command = click.option("-f", is_flag=True, expose_value=False, hidden=True)(command)
+        kind = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
+        return click.argument("file", type=kind, required=required)(command)
+
+    return decorate
 
 
 def _place(command: Command) -> Command:
@@ -106,7 +115,7 @@ def local() -> None:
 
 
 @local.command()
-@click.argument("file", type=_file)
+@_manifest(required=True)
 @_place
 @click.option(
     "--detach/--foreground",
@@ -134,14 +143,16 @@ def up(
     output: str,
     timeout_s: float,
 ) -> None:
-    """Bring up the KafkaCluster of FILE with its topics and pipelines.
+    """Bring up the KafkaCluster of FILE with its topics and pipelines; - is standard input.
 
     Brokers on 127.0.0.1, on the ports of the resource if they are free. Run it again after a
-    change: only what is different is done, and a restart says why.
+    change: only what is different is done, and a restart says why. Ctrl-C before all is Ready ends
+    what it has started.
 
     Exit codes: 0 all is Ready, 1 something is not, 2 the file or an option is wrong. A pipeline
     that cannot run because Spark is not installed is reported, and is no failure.
     """
+    from barnabas_operator.local.documents import STDIN
     from barnabas_operator.local.up import up as bring_up
 
     if restart and detach:
@@ -154,10 +165,12 @@ def up(
         say = functools.partial(_say, cluster, err=output != "text")
         for note in manifest.notes:
             say(note)
+        source = file if file == STDIN else file.resolve()
+        before = _Before.of(state)
         try:
             with _signals_interrupt():
                 bring = functools.partial(
-                    bring_up, manifest, file.resolve(), state, say=say, timeout_s=timeout_s
+                    bring_up, manifest, source, state, say=say, timeout_s=timeout_s
                 )
                 seen = bring(replace=replace, repair=repair)
                 failed = _summary(seen, say)
@@ -169,13 +182,14 @@ def up(
             if not detach:
                 _stop(state, say, timeout_s)
                 return
+            before.restore(say, timeout_s)
             raise
     if failed:
         raise SystemExit(1)
 
 
 @local.command()
-@click.argument("file", type=_file, required=False)
+@_manifest(required=False)
 @_place
 @_output("table")
 def status(file: Path | None, name: str | None, directory: Path | None, output: str) -> None:
@@ -216,7 +230,7 @@ def status(file: Path | None, name: str | None, directory: Path | None, output: 
 
 
 @local.command()
-@click.argument("file", type=_file, required=False)
+@_manifest(required=False)
 @_place
 @click.option("--delete-data", is_flag=True, help="Delete records, checkpoints and all.")
 @_output("text")
@@ -349,7 +363,7 @@ def _signals_interrupt() -> Iterator[None]:
     """SIGTERM, and the end of the terminal, are as good as Ctrl-C here."""
 
     def interrupt(number: int, frame: FrameType | None) -> NoReturn:
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt(number)
 
     numbers = (signal.SIGTERM, signal.SIGHUP)
     before = [signal.signal(number, interrupt) for number in numbers]
@@ -358,6 +372,37 @@ def _signals_interrupt() -> Iterator[None]:
     finally:
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """What there was of a cluster before a command that may be interrupted."""
+
+    state: StateDirectory
+    existed: bool
+    ran: bool
+
+    @classmethod
+    def of(cls, state: StateDirectory) -> _Before:
+        """As it is now."""
+        from barnabas_operator.local.state import DamagedError
+        from barnabas_operator.local.watching import watched
+
+        existed = state.path.exists()
+        try:
+            record = state.load()
+        except DamagedError:
+            return cls(state, existed, ran=True)
+        processes = [] if record is None else watched(record, state)
+        return cls(state, existed, ran=not all(each.stopped for each in processes))
+
+    def restore(self, say: Callable[[str], None], timeout_s: float) -> None:
+        """Leave nothing that was not there; what ran then is left running."""
+        if self.ran:
+            say("interrupted: what ran before still runs; the same command completes the change")
+        elif self.state.path.exists():
+            say("interrupted: stopping what was started")
+            _stop(self.state, say, timeout_s, delete_data=not self.existed)
 
 
 class Restarts:

@@ -11,6 +11,7 @@ what its file says later.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -47,6 +48,7 @@ Recorded = Callable[[str], Security | None]
 """What a cluster of a name was created as; None for one that is yet to be."""
 
 NAME_LENGTH: Final = 40
+STDIN: Final = Path("-")
 _SCRAM: Final = {"type": AuthenticationType.SHA_512.value}
 UNUSED_CLAIM: Final = {"size": "1Gi"}
 """For ZooKeeper on a laptop, which takes the disk that it needs."""
@@ -101,22 +103,24 @@ def read_file(
     recorded: Recorded = lambda _: None,
     secure: bool = False,
 ) -> Manifest:
-    """The cluster of a file, `name` where it has several; raises ManifestError.
+    """The cluster of a file or of STDIN, `name` where it has several; raises ManifestError.
 
     With `secure` it is a secured one, and what its file leaves plain is secured; other clusters of
     the file are as they were.
     """
+    source = "standard input" if path == STDIN else str(path)
     try:
-        placed = list(load_all(path.read_text(encoding="utf-8")))
+        data = sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
+        placed = list(load_all(data.decode()))
     except OSError as error:
-        raise ManifestError([f"cannot read {path}: {error.strerror}"]) from error
+        raise ManifestError([f"cannot read {source}: {error.strerror}"]) from error
     except UnicodeDecodeError as error:
-        raise ManifestError([f"{path}: it is no UTF-8 text"]) from error
+        raise ManifestError([f"{source}: it is no UTF-8 text"]) from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         problem = getattr(error, "problem", None) or str(error)
-        raise ManifestError([f"{path}: {where}this is no YAML: {problem}"]) from error
+        raise ManifestError([f"{source}: {where}this is no YAML: {problem}"]) from error
     try:
         documents = [
             completed(
@@ -128,7 +132,7 @@ def read_file(
         ]
         manifest = choose(documents, name=name, placed=placed)
     except ManifestError as error:
-        raise ManifestError([f"{path}: {problem}" for problem in error.problems]) from error
+        raise ManifestError([f"{source}: {problem}" for problem in error.problems]) from error
     given = [each.document for each in placed]
     noted = notes(manifest.cluster, manifest.pipelines, given, secure=secure)
     return replace(manifest, notes=tuple(noted))

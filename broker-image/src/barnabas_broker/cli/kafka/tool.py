@@ -19,7 +19,7 @@ from barnabas_broker.cli.errors import (
     number_too_large,
 )
 from barnabas_broker.cli.kafka.arguments import Takes, normalise
-from barnabas_broker.cli.program import as_program
+from barnabas_broker.cli.program import as_program, interruptible
 from barnabas_broker.cli.properties import client_properties, java_properties, parse_assignments
 from barnabas_broker.cli.zookeeper_client import OPTION, config_option, tool_credentials
 
@@ -60,7 +60,8 @@ class Tool(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the tool; name the package that brings what it could not import."""
         try:
-            return super().invoke(ctx)
+            with interruptible():
+                return super().invoke(ctx)
         except BrokenPipeError:
             end_without_reader()
         except OverflowError as error:

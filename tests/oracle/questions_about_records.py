@@ -38,6 +38,7 @@ from barnabas_kafka.records.builder import build_batch
 from barnabas_kafka.records.compression import Codec
 from barnabas_kafka.records.crc import crc32c
 from tests.clients import START_MS, wire
+from tests.kafka.records.stored import stored_batch
 from tests.oracle.sides import Side
 
 HOUR_MS: Final = 3_600_000
@@ -176,14 +177,14 @@ def produce_contents(side: Side) -> None:
         "no timestamps": build_batch([(-1, None, b"v", ())] * 2),
         "producer without sequence": resealed(good, 43, ">q", PRODUCER),
         "sequence without producer": resealed(good, 53, ">i", 4),
-        "offset deltas with a gap": build_batch(some_records(), offset_deltas=(0, 2, 3)),
-        "offset deltas the same": build_batch(
+        "offset deltas with a gap": stored_batch(some_records(), offset_deltas=(0, 2, 3)),
+        "offset deltas the same": stored_batch(
             some_records(), offset_deltas=(0, 0, 2), last_offset_delta=2
         ),
-        "offset deltas backwards": build_batch(
+        "offset deltas backwards": stored_batch(
             some_records(), offset_deltas=(2, 1, 0), last_offset_delta=2
         ),
-        "compressed offset deltas backwards": build_batch(
+        "compressed offset deltas backwards": stored_batch(
             some_records(), offset_deltas=(2, 1, 0), last_offset_delta=2, codec=Codec.GZIP
         ),
         "header key that is no text": build_batch([(START_MS, None, b"v", [("\udcff", b"h")])]),

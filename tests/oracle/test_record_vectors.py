@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from barnabas_kafka.records import batch, builder, legacy
+from barnabas_kafka.records import batch, legacy
 from barnabas_kafka.records.compression import Codec, decompress
+from tests.kafka.records.stored import stored_batch
 from tests.oracle import vectors
 
 CODECS = {codec.name.lower(): codec for codec in Codec}
@@ -88,11 +89,11 @@ def test_batch_is_built_as_kafka_builds_it(codec: str) -> None:
     for vector in (vector for vector in MODERN if vector["codec"] == codec):
         original = bytes.fromhex(vector["hex"])
         stored = _stored_records(original)
-        built = builder.build_batch(
+        built = stored_batch(
             [(record.timestamp, record.key, record.value, record.headers) for record in stored],
             base_offset=vector["baseOffset"],
             codec=CODECS[codec],
-            timestamp_type=batch.TimestampType(vector["timestampType"]),
+            append_time=bool(vector["timestampType"]),
             producer_id=vector["producerId"],
             producer_epoch=vector["producerEpoch"],
             base_sequence=vector["baseSequence"],

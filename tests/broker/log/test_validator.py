@@ -32,6 +32,7 @@ from barnabas_kafka.records.batch import (
 from barnabas_kafka.records.builder import RecordContent, build_batch
 from barnabas_kafka.records.compression import Codec, compress
 from barnabas_kafka.records.walk import LARGEST
+from tests.kafka.records.stored import stored_batch
 
 NOW = 1_700_000_000_000
 CONTENT: list[RecordContent] = [
@@ -142,7 +143,7 @@ def test_a_cut_second_batch_is_left_out(tail: int) -> None:
 
 def test_a_wrong_max_timestamp_is_mended() -> None:
     """The time index relies on this field, so it is set from the records, with a new checksum."""
-    data = build_batch(CONTENT, max_timestamp=NOW + 10**9)
+    data = stored_batch(CONTENT, max_timestamp=NOW + 10**9)
     result = _validate(data)
     ((_, header),) = result.headers
     assert header.max_timestamp == result.max_timestamp == NOW - 5
@@ -381,7 +382,7 @@ def test_one_bad_timestamp_decides_the_code() -> None:
 @pytest.mark.parametrize("kind", TimestampType)
 def test_append_time_is_not_the_producers_to_claim(kind: TimestampType) -> None:
     """A client that sets the bit is refused, whatever the topic does with timestamps."""
-    data = build_batch(CONTENT, timestamp_type=TimestampType.APPEND, max_timestamp=NOW)
+    data = stored_batch(CONTENT, append_time=True, max_timestamp=NOW)
     refused = _refused(data, ErrorCode.INVALID_TIMESTAMP, timestamp_type=kind)
     assert len(refused.record_errors) == 3
 
@@ -390,7 +391,7 @@ def test_append_time_is_not_the_producers_to_claim(kind: TimestampType) -> None:
 @pytest.mark.parametrize("deltas", [[1, 1, 2], [0, 2, 2], [0, 0, 2], [0, 1, 2**31 - 1]])
 def test_offset_deltas_must_be_contiguous(codec: Codec, deltas: list[int]) -> None:
     """A right checksum over wrong offsets would put wrong offsets into the log."""
-    data = build_batch(CONTENT, codec=codec, offset_deltas=deltas, last_offset_delta=2)
+    data = stored_batch(CONTENT, codec=codec, offset_deltas=deltas, last_offset_delta=2)
     refused = _refused(data, ErrorCode.INVALID_RECORD)
     wrong = [index for index, delta in enumerate(deltas) if delta != index]
     assert [index for index, _ in refused.record_errors] == wrong

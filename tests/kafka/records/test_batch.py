@@ -14,6 +14,7 @@ from barnabas_kafka.records.batch import (
 )
 from barnabas_kafka.records.builder import build_batch
 from barnabas_kafka.records.compression import Codec
+from tests.kafka.records.stored import stored_batch
 
 CONTENT = [(1_700_000_000_000 + i, b"key%d" % i, b"value" * i, [("h", b"x")]) for i in range(5)]
 
@@ -24,12 +25,12 @@ def _batch(**options: int | bool) -> bytes:
 
 def test_layout() -> None:
     """Every field lies where the table in the module says, as KIP-98 defined it."""
-    data = build_batch(
+    data = stored_batch(
         CONTENT,
         base_offset=0x0102030405060708,
         leader_epoch=0x11121314,
         codec=Codec.ZSTD,
-        timestamp_type=TimestampType.APPEND,
+        append_time=True,
         max_timestamp=0x2122232425262728,
         producer_id=0x3132333435363738,
         producer_epoch=0x4142,

@@ -7,8 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas_kafka.records import batch
-from barnabas_kafka.records.batch import Record, TimestampType
-from barnabas_kafka.records.builder import RecordContent, append_varint, build_batch, recode_batch
+from barnabas_kafka.records.batch import Record
+from barnabas_kafka.records.builder import (
+    RecordContent,
+    append_varint,
+    build_batch,
+    encode_records,
+    recode_batch,
+)
 from barnabas_kafka.records.compression import Codec
 from tests.kafka.records.other_clients import (
     AioBatchBuilder,
@@ -16,6 +22,7 @@ from tests.kafka.records.other_clients import (
     KafkaBuilder,
     KafkaRecords,
 )
+from tests.kafka.records.stored import stored_batch
 
 NULLABLE = st.none() | st.binary(max_size=40)
 CONTENT = st.tuples(
@@ -79,10 +86,10 @@ def test_varint_bytes(value: int, encoded: str) -> None:
 
 def test_gaps_left_by_compaction() -> None:
     """A compacted batch keeps its offsets, its span, and may lose all its records."""
-    data = build_batch(SAMPLE[:2], base_offset=50, offset_deltas=[3, 8], last_offset_delta=9)
+    data = stored_batch(SAMPLE[:2], base_offset=50, offset_deltas=[3, 8], last_offset_delta=9)
     assert [record.offset for record in batch.records(data)] == [53, 58]
     assert batch.parse_header(data).next_offset == 60
-    empty = build_batch([], base_offset=50, last_offset_delta=9, max_timestamp=5)
+    empty = stored_batch([], base_offset=50, last_offset_delta=9, max_timestamp=5)
     header = batch.parse_header(empty)
     assert (header.record_count, header.next_offset, header.max_timestamp) == (0, 60, 5)
     assert batch.records(empty) == []
@@ -90,21 +97,21 @@ def test_gaps_left_by_compaction() -> None:
 
 def test_delete_horizon() -> None:
     """The horizon takes the base timestamp's place and timestamps stay what they were."""
-    data = build_batch(SAMPLE, delete_horizon_ms=1_600_000_000_000)
+    data = stored_batch(SAMPLE, delete_horizon_ms=1_600_000_000_000)
     assert batch.parse_header(data).delete_horizon_ms == 1_600_000_000_000
     assert batch.records(data) == _plain(SAMPLE)
 
 
 def test_append_time() -> None:
     """The time of appending is given, not derived, and hides the records' own."""
-    data = build_batch(SAMPLE, timestamp_type=TimestampType.APPEND, max_timestamp=42)
+    data = stored_batch(SAMPLE, append_time=True, max_timestamp=42)
     assert {record.timestamp for record in batch.records(data)} == {42}
 
 
 def test_offset_deltas_must_match_the_records() -> None:
     """One delta per record, or a bug is near."""
     with pytest.raises(ValueError, match="zip"):
-        build_batch(SAMPLE, offset_deltas=[0])
+        encode_records(SAMPLE, [0], 0)
 
 
 @pytest.mark.parametrize("target", Codec)

@@ -25,6 +25,7 @@ from tests.kafka.records.other_clients import (
     KafkaBuilder,
     KafkaRecords,
 )
+from tests.kafka.records.stored import stored_batch
 from tests.oracle import vectors
 
 NOW = 1_700_000_000_000
@@ -202,7 +203,7 @@ def test_wrappers_hold_a_bounded_number_of_messages() -> None:
 @pytest.mark.parametrize("magic", [0, 1])
 def test_batches_convert_down(magic: int, codec: Codec) -> None:
     """Headers go; offsets, timestamps (magic 1) and the codec stay."""
-    data = build_batch(
+    data = stored_batch(
         [(r.timestamp, r.key, r.value, [("h", b"")]) for r in RECORDS],
         base_offset=40,
         offset_deltas=[0, 1, 4],
@@ -241,10 +242,10 @@ def test_old_enough_entries_pass_unchanged() -> None:
 def test_append_time_converts_to_magic_1() -> None:
     """The broker's time and its mark survive, in wrapper and messages."""
     for codec in (Codec.NONE, Codec.GZIP):
-        data = build_batch(
+        data = stored_batch(
             [(5, None, b"v", [])],
             codec=codec,
-            timestamp_type=TimestampType.APPEND,
+            append_time=True,
             max_timestamp=NOW,
         )
         converted = legacy.down_convert(data, magic=1)

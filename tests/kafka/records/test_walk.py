@@ -12,6 +12,7 @@ from barnabas_kafka.records.batch import CorruptBatch, parse_records
 from barnabas_kafka.records.builder import RecordContent, append_varint, build_batch
 from barnabas_kafka.records.compression import Codec
 from tests.kafka.pure import pure
+from tests.kafka.records.stored import stored_batch
 
 Verdict = tuple[int, int, int, int, int]
 
@@ -55,7 +56,7 @@ def _walk(
 
 
 def _section(content: list[RecordContent], deltas: list[int] | None = None) -> bytes:
-    return build_batch(content, offset_deltas=deltas)[batch.HEADER_SIZE :]
+    return stored_batch(content, offset_deltas=deltas)[batch.HEADER_SIZE :]
 
 
 def _number(value: int) -> bytes:

@@ -11,7 +11,6 @@ from barnabas_kafka.records.batch import (
     BatchHeader,
     CorruptBatch,
     Record,
-    TimestampType,
     parse_header,
     records,
     verify_crc,
@@ -20,6 +19,7 @@ from barnabas_kafka.records.builder import RecordContent, build_batch
 from barnabas_kafka.records.compression import Codec
 from barnabas_kafka.records.legacy import Message, build_message_set, encode_message, messages
 from tests.broker.log.samples import NOW, marker_of
+from tests.kafka.records.stored import stored_batch
 
 KEPT_MS = 1000
 A, B, C = (b"a", b"1"), (b"b", b"2"), (b"c", b"3")
@@ -110,9 +110,7 @@ def test_the_greatest_timestamp_follows_the_records() -> None:
     data = build_batch(content(A, B), base_offset=5)
     header, _ = Reported({b"b": 9}).left(data)
     assert header.max_timestamp == NOW
-    data = build_batch(
-        content(A, B), base_offset=5, timestamp_type=TimestampType.APPEND, max_timestamp=NOW + 9
-    )
+    data = stored_batch(content(A, B), base_offset=5, append_time=True, max_timestamp=NOW + 9)
     header, left = Reported({b"b": 9}).left(data)
     assert (header.max_timestamp, [one.timestamp for one in left]) == (NOW + 9, [NOW + 9])
 

@@ -9,18 +9,15 @@ from struct import Struct
 from typing import Final
 
 from barnabas_kafka.records.batch import (
-    APPEND_TIME_FLAG,
     ATTRIBUTES_POSITION,
     CODEC_MASK,
     CONTROL_FLAG,
     CRC_POSITION,
-    DELETE_HORIZON_FLAG,
     HEADER,
     HEADER_SIZE,
     LOG_OVERHEAD,
     TRANSACTIONAL_FLAG,
     BatchHeader,
-    TimestampType,
 )
 from barnabas_kafka.records.compression import Codec, compress
 from barnabas_kafka.records.crc import crc32c
@@ -36,65 +33,35 @@ RecordContent = tuple[int, bytes | None, bytes | None, Sequence[tuple[str, bytes
 def build_batch(
     records: Sequence[RecordContent],
     *,
-    base_offset: int = 0,
     codec: Codec = Codec.NONE,
     level: int | None = None,
-    timestamp_type: TimestampType = TimestampType.CREATE,
-    max_timestamp: int | None = None,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
     producer_id: int = -1,
     producer_epoch: int = -1,
     base_sequence: int = -1,
     transactional: bool = False,
-    leader_epoch: int = -1,
-    offset_deltas: Sequence[int] | None = None,
-    last_offset_delta: int | None = None,
-    delete_horizon_ms: int | None = None,
     control: bool = False,
 ) -> bytes:
-    """Build one batch, checksum and all.
-
-    `records` are (timestamp, key, value, headers). Offsets count up from `base_offset` unless
-    `offset_deltas` gives each record's distance to it (compaction leaves gaps); the batch then
-    still spans up to `last_offset_delta`, default the last record's. `max_timestamp` is the
-    append time where `timestamp_type` is APPEND, by default the largest timestamp.
-    """
+    """Build one batch, checksum and all; offsets count up from `base_offset`."""
     base_timestamp = records[0][0] if records else -1
-    if delete_horizon_ms is not None:
-        base_timestamp = delete_horizon_ms
-    deltas: Sequence[int] = range(len(records)) if offset_deltas is None else offset_deltas
-    section = bytearray()
-    for content, delta in zip(records, deltas, strict=True):
-        _append_record(section, content, delta, base_timestamp)
-    payload: bytes | bytearray = section
-    if codec is not Codec.NONE:
-        payload = compress(codec, section, level)
-    if last_offset_delta is None:
-        last_offset_delta = deltas[-1] if records else 0
-    if max_timestamp is None:
-        max_timestamp = max((content[0] for content in records), default=-1)
-    attributes = (
-        codec
-        | (APPEND_TIME_FLAG if timestamp_type else 0)
-        | (TRANSACTIONAL_FLAG if transactional else 0)
-        | (CONTROL_FLAG if control else 0)
-        | (DELETE_HORIZON_FLAG if delete_horizon_ms is not None else 0)
-    )
     header = BatchHeader(
         base_offset=base_offset,
         batch_length=0,
         leader_epoch=leader_epoch,
         magic=2,
         crc=0,
-        attributes=attributes,
-        last_offset_delta=last_offset_delta,
+        attributes=(TRANSACTIONAL_FLAG if transactional else 0) | (CONTROL_FLAG if control else 0),
+        last_offset_delta=max(len(records) - 1, 0),
         base_timestamp=base_timestamp,
-        max_timestamp=max_timestamp,
+        max_timestamp=max((content[0] for content in records), default=-1),
         producer_id=producer_id,
         producer_epoch=producer_epoch,
         base_sequence=base_sequence,
         record_count=len(records),
     )
-    return bytes(_seal(header, attributes, payload))
+    section = encode_records(records, range(len(records)), base_timestamp)
+    return bytes(recode_batch(header, section, codec, level=level))
 
 
 def plain_batch_of(section: bytes, count: int, timestamp: int) -> bytearray:
@@ -110,7 +77,7 @@ def plain_batch_of(section: bytes, count: int, timestamp: int) -> bytearray:
 
 
 def recode_batch(
-    header: BatchHeader, section: bytes, codec: Codec, *, level: int | None = None
+    header: BatchHeader, section: bytes | bytearray, codec: Codec, *, level: int | None = None
 ) -> bytearray:
     """The batch of `header` and decompressed `section` in another codec, all else as it was.
 
@@ -143,6 +110,16 @@ def _seal(header: BatchHeader, attributes: int, payload: bytes | bytearray) -> b
     crc = crc32c(memoryview(batch)[ATTRIBUTES_POSITION:])
     batch[CRC_POSITION : CRC_POSITION + 4] = crc.to_bytes(4, "big")
     return batch
+
+
+def encode_records(
+    records: Sequence[RecordContent], offset_deltas: Sequence[int], base_timestamp: int
+) -> bytearray:
+    """The records of a batch, each at its distance from the base offset."""
+    section = bytearray()
+    for content, delta in zip(records, offset_deltas, strict=True):
+        _append_record(section, content, delta, base_timestamp)
+    return section
 
 
 def _append_record(

@@ -47,6 +47,7 @@ from tests.broker.server.differential_cluster import differential_cluster
 from tests.broker.server.members import Member, find, join_request
 from tests.broker.server.running import Wire, produce_request
 from tests.broker.server.transactional import Transactional
+from tests.kafka.records.stored import stored_batch
 
 NOW: Final = 1_700_000_000_000
 SETTINGS: Final = {
@@ -276,7 +277,7 @@ def sampled_batches(draw: st.DrawFn) -> bytes:
         )
     # A latest timestamp that is not true is mended where a batch is looked at closely.
     latest = NOW + 60 if codec and draw(st.booleans()) else None
-    batch = bytearray(build_batch(content, codec=codec, max_timestamp=latest))
+    batch = bytearray(stored_batch(content, codec=codec, max_timestamp=latest))
     if kind == "damaged" or (kind == "packed" and draw(st.booleans())):
         batch[draw(st.integers(0, len(batch) - 1))] ^= 0x55
         if draw(st.booleans()):  # What a client made is wrong, not what the network brought.

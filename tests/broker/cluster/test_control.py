@@ -183,20 +183,20 @@ def test_an_earlier_controller_and_an_earlier_registration_are_refused(
 def test_a_topic_is_visible_to_clients_once_all_its_partitions_are_known() -> None:
     """Not when this broker is told what it holds of it: the number of partitions is wrong then."""
     given = reported(CLUSTER)
-    leads = replace(given, update_metadata=None)
+    leads = given._replace(update_metadata=None)
     image = obey(NOTHING, leads)
     assert image.partition(TopicPartition("t", 0)) == STATE
     assert image.announced.topics == {}
     assert image.announced.topic_by_id(UUID(int=5)) is None
-    image = obey(image, replace(given, leader_and_isr=None))
+    image = obey(image, given._replace(leader_and_isr=None))
     assert image.announced is image
     grown = (*TOPIC.partitions, replace(STATE, leader=3), STATE)
     given = reported(CLUSTER.with_changes(put=(replace(TOPIC, partitions=grown),)), CLUSTER)
-    image = obey(image, replace(given, update_metadata=None))
+    image = obey(image, given._replace(update_metadata=None))
     assert len(image.topics["t"].partitions) == 4
     assert image.announced.topics == {"t": TOPIC}
     assert image.announced is image.announced
-    image = obey(image, replace(given, leader_and_isr=None))
+    image = obey(image, given._replace(leader_and_isr=None))
     assert image.announced.topics["t"].partitions == grown
 
 

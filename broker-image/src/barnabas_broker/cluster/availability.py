@@ -6,7 +6,7 @@ more replicas than it needs, the restart cannot be blamed; such partitions are l
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from barnabas_broker.cluster.image import (
     NO_LEADER,
@@ -20,16 +20,14 @@ Held = tuple[TopicPartition, PartitionState, int]
 """A partition that has a replica on the broker, its state, and its min.insync.replicas."""
 
 
-@dataclass(frozen=True, slots=True)
-class Concern:
+class Concern(NamedTuple):
     """A partition, and what a restart means for it, or why it has no leader."""
 
     tp: TopicPartition
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Restart:
+class Restart(NamedTuple):
     """What becomes of partitions while the broker is away."""
 
     at_risk: tuple[Concern, ...]
@@ -41,8 +39,7 @@ class Restart:
         return not self.at_risk
 
 
-@dataclass(frozen=True, slots=True)
-class InSync:
+class InSync(NamedTuple):
     """How many of a broker's replicas are in sync, and which are not."""
 
     replicas: int

@@ -9,7 +9,8 @@ count. Nothing bounds the waiting: to elect without one replica may lose what on
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from barnabas_broker.cluster.image import NO_LEADER
 from barnabas_broker.controller.elections import LiveBrokers
@@ -17,16 +18,14 @@ from barnabas_broker.invariants import violated
 from barnabas_broker.zk.znodes import LeaderAndIsr
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class LogEnd:
+class LogEnd(NamedTuple):
     """How far a log goes: the latest epoch in it, -1 without one, and the offset of its end."""
 
     epoch: int
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class EndsAnswer:
+class EndsAnswer(NamedTuple):
     """What a broker says of its replica of a partition, in that leader epoch."""
 
     leader_epoch: int

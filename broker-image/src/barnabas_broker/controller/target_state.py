@@ -18,6 +18,7 @@ gets UpdateMetadata first, for it must know the leaders that it is to follow.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from barnabas_broker.cluster.image import (
     BrokerRegistration,
@@ -73,8 +74,7 @@ class TargetState:
     awaited_log_ends: Mapping[TopicPartition, frozenset[int]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Sender:
+class Sender(NamedTuple):
     """The controller in whose name requests are made, and the listener that brokers use."""
 
     controller_id: int
@@ -82,8 +82,7 @@ class Sender:
     listener: str
 
 
-@dataclass(frozen=True, slots=True)
-class Orders:
+class Orders(NamedTuple):
     """The requests for one broker, None for those that are not needed."""
 
     leader_and_isr: LeaderAndIsrRequest | None = None
@@ -133,8 +132,7 @@ def own_stops(
     return [(tp, stop.delete_partition) for tp, stop in stops.items()]
 
 
-@dataclass(frozen=True, slots=True)
-class _Changed:
+class _Changed(NamedTuple):
     """A topic, and those of its partitions that differ: number, state before (or None), state.
 
     `fresh` says that the broker received other topics before this one was created.

@@ -9,6 +9,7 @@ principals.
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from barnabas_broker.cluster.image import MetadataImage, TopicImage
 from barnabas_broker.controller.placement import Assignment, assign_replicas, growth_start
@@ -54,8 +55,7 @@ class NewTopic:
         return defaults.num_partitions if asked == DEFAULT_COUNT else asked
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicDefaults:
+class TopicDefaults(NamedTuple):
     """What the broker's settings say about topics that do not: num.partitions and so on."""
 
     num_partitions: int

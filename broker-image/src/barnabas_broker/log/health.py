@@ -24,9 +24,9 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import NamedTuple
 
 from barnabas_broker.log.files import SyncError
 from barnabas_kafka.errors import ErrorCode, KafkaError
@@ -72,8 +72,7 @@ _NEXT = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reserve:
+class Reserve(NamedTuple):
     """Free bytes of a volume: below ``keep`` a directory is full, from ``resume`` on it is not."""
 
     keep: int

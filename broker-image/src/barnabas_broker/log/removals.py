@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from barnabas_broker.log.files import remove_files, remove_tree
 from barnabas_broker.log.health import DirectoryHealth, Health
@@ -21,8 +21,7 @@ _log = logging.getLogger(__name__)
 Work = Callable[[], object]
 
 
-@dataclass(frozen=True, slots=True)
-class _Removal:
+class _Removal(NamedTuple):
     """What to remove once ``due_ms`` has come, or as soon as room is missing."""
 
     due_ms: int

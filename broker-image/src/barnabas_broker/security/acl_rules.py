@@ -11,9 +11,8 @@ are: one for each length that a prefix of the resource's type has.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
-from typing import Final
+from typing import Final, NamedTuple
 
 from barnabas_broker.security.acls import (
     WILDCARD,
@@ -43,8 +42,7 @@ _IMPLIED_BY: Final[Mapping[AclOperation, tuple[AclOperation, ...]]] = {
 """Allowing any of these allows the operation."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """Whether something is allowed, and by which rule or for which other reason."""
 
     allowed: bool

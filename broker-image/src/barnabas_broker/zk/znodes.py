@@ -9,7 +9,7 @@ everything those releases wrote; writers write what 3.9 writes.
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 from uuid import UUID
 
@@ -52,8 +52,7 @@ def decode_object(path: str, data: bytes | None) -> dict[str, Any]:
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaAssignment:
+class ReplicaAssignment(NamedTuple):
     """The brokers a partition lies on, and those that a reassignment adds and removes."""
 
     replicas: tuple[int, ...]
@@ -61,8 +60,7 @@ class ReplicaAssignment:
     removing: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TopicAssignment:
+class TopicAssignment(NamedTuple):
     """What the znode of a topic says; `id` is None for topics from before topic ids (KIP-516)."""
 
     id: UUID | None

@@ -6,8 +6,7 @@ Invariants: each partition in `owners` is held by that one member, and what memb
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 from uuid import UUID
 
 from barnabas_broker.coordinator.group.consumer.member import ConsumerMember
@@ -31,8 +30,7 @@ from barnabas_kafka.protocol.embedded_consumers import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SeenTopic:
+class SeenTopic(NamedTuple):
     """A topic as it was when the group last looked."""
 
     id: UUID

@@ -7,7 +7,8 @@ brokers ask about several at once, to add partitions or only to verify that they
 
 from asyncio import Future
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.controller.topics import INTERNAL_TOPICS
@@ -40,8 +41,7 @@ ABORTABLE_SINCE = 5
 Answer = AddPartitionsToTxnResponse
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(NamedTuple):
     """What is asked about one transaction."""
 
     transactional_id: str
@@ -50,12 +50,11 @@ class _Asked:
     verify_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Verdict:
+class _Verdict(NamedTuple):
     """What is answered for the partitions of a transaction, and for those that differ."""
 
     code: ErrorCode
-    others: Mapping[TopicPartition, ErrorCode] = field(default_factory=dict)
+    others: Mapping[TopicPartition, ErrorCode] = MappingProxyType({})
 
     def of(self, partition: TopicPartition) -> ErrorCode:
         return self.others.get(partition, self.code)

@@ -8,7 +8,7 @@ asked about at once.
 
 from asyncio import Future
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.cluster.image import NO_LEADER
@@ -38,8 +38,7 @@ NO_PORT = -1
 Answer = Work[FindCoordinatorResponse] | Future[Work[FindCoordinatorResponse]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
+class _Kind(NamedTuple):
     """What is coordinated: where it is kept, and what a caller must be allowed to describe."""
 
     topic: str

@@ -57,7 +57,7 @@ def test_it_stops_when_no_record_comes_for_long(
     monkeypatch.setattr(consume.Progress, "note", noted)
     monkeypatch.setattr(consume, "time", clock)
     result = run("consume", filled, "--partition", "0", "--offset", "9", "--idle-timeout", "1800")
-    assert (result.stdout, result.stderr) == ("9\n", "Read 1 records.\n")
+    assert (result.stdout, result.stderr) == ("9\n", "Read 1 record.\n")
 
 
 @pytest.mark.kafka_topic(partitions=4)

@@ -147,7 +147,7 @@ def test_a_prompt_on_a_terminal(run: Run, kafka_broker: Broker, kafka_topic: str
     os.close(ours)
     assert producer.returncode == 0
     assert err.decode() == (
-        f"One record a line; Ctrl-D ends them.\n> > \nSent 1 records to {kafka_topic}.\n"
+        f"One record a line; Ctrl-D ends them.\n> > \nSent 1 record to {kafka_topic}.\n"
     )
     assert [record["value"] for record in records(run, kafka_topic)] == ["typed"]
 
@@ -161,3 +161,17 @@ def test_a_topic_that_no_broker_creates(kafka_broker_factory: Any) -> None:
     broker.create_topic("orders")
     reported = run_command("produce", "ordres", bootstrap=address, stdin=b"a\n", fails=1).stderr
     assert reported.endswith("the broker does not create any; did you mean orders?\n")
+
+
+@pytest.mark.parametrize("command", ["barnabas produce {}", "kafka-console-producer --topic {}"])
+def test_nothing_to_send_creates_no_topic(kafka_broker: Broker, command: str) -> None:
+    """A record creates it where brokers create topics, as of Kafka's console producer."""
+    address = kafka_broker.bootstrap_servers
+    topic = f"nothing-{command.split()[0]}"
+    program, *words = command.format(topic).split()
+    line = [str(Path(sys.executable).parent / program), *words, "--bootstrap-server", address]
+    for typed, listed in ((b"", False), (b"a\n", True)):
+        done = subprocess.run(line, input=typed, timeout=seconds(RUN), check=True)
+            line, input=typed, timeout=seconds(RUN), check=True, capture_output=True
+        )
+        assert (topic in run_command("topics", "list", bootstrap=address).stdout) is listed, done

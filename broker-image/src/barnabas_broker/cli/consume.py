@@ -20,7 +20,7 @@ from barnabas_broker.cli.completion import group_names, topic_names
 from barnabas_broker.cli.errors import CommandError, InputError, similar
 from barnabas_broker.cli.group_member import GroupMember
 from barnabas_broker.cli.offsets import parse_moment, parse_partitions
-from barnabas_broker.cli.output import output_option
+from barnabas_broker.cli.output import counted, output_option
 from barnabas_broker.cli.record_format import parse_format
 from barnabas_broker.cli.records import PARTS, as_json, as_text, parse_parts
 from barnabas_broker.cli.stopping import stop_flag
@@ -156,7 +156,7 @@ def consume(
             )
         member = GroupMember(connection, topic, group, {**isolation, "auto.offset.reset": begin})
         _read_as_member(member, progress, write, until_end=options["until_end"])
-    click.echo(f"Read {progress.count} records.", err=True)
+    click.echo(f"Read {counted(progress.count, 'record')}.", err=True)
 
 
 def _read(

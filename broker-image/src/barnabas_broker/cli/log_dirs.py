@@ -14,6 +14,7 @@ from barnabas_broker.cli.client import Connection, connection_options
 from barnabas_broker.cli.errors import Attempts, CommandError, InputError
 from barnabas_broker.cli.offsets import parse_partitions
 from barnabas_broker.cli.output import (
+    counted,
     done,
     human,
     output_option,
@@ -145,7 +146,7 @@ def move(
         (number,) = brokers
         _move(session, number, directory, wanted)
         rows = [{"topic": tp.topic, "partition": tp.partition, "to": directory} for tp in wanted]
-        done(f"Moving {len(wanted)} partitions to {directory}.", *rows, err=True)
+        done(f"Moving {counted(len(wanted), 'partition')} to {directory}.", *rows, err=True)
         if wait:
             _wait(session, number, directory, wanted)
 

@@ -166,6 +166,11 @@ def cell_text(value: Any) -> str:
     return printable(str(value))
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 record`, `2 records`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def human(size: int) -> str:
     """Bytes as people say them: three figures and a unit."""
     value, unit = float(size), UNITS[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ import click
 from barnabas_broker.cli.client import Connection, connection_options, describe, failures
 from barnabas_broker.cli.completion import topic_names
 from barnabas_broker.cli.errors import CommandError, InputError, similar
-from barnabas_broker.cli.output import done, results_option
+from barnabas_broker.cli.output import counted, done, results_option
 from barnabas_broker.cli.properties import parse_assignments
 
 if TYPE_CHECKING:
@@ -74,10 +74,16 @@ class LineFormat:
 
 
 class Sender:
-    """Sends records and keeps count of what the broker said of them."""
+    """Sends records and keeps count of what the broker said of them.
 
-    def __init__(self, producer: Producer, topic: str, partition: int) -> None:
+    `find_topic` is called before the first: nothing is created where nothing is sent.
+    """
+
+    def __init__(
+        self, producer: Producer, find_topic: Callable[[], None], topic: str, partition: int
+    ) -> None:
         self._producer = producer
+        self._find_topic = find_topic
         self._topic = topic
         self._partition = partition
         self.sent = 0
@@ -89,6 +95,8 @@ class Sender:
     def send(self, headers: Headers, key: bytes | None, value: bytes | None) -> None:
         """Queue one record; where the queue is full, wait for deliveries to make room."""
         number = self.sent + 1
+        if number == 1:
+            self._find_topic()
 
         def delivered(error: KafkaError | None, _: Message) -> None:
             self._delivered(number, error)
@@ -191,8 +199,8 @@ def produce(
         for name, value in parse_assignments(headers, "--header").items()
     ]
     shape = {"acks": options["acks"], "compression.type": options["compression"]}
-    producer = open_producer(connection, topic, shape)
-    sender = Sender(producer, topic, -1 if partition is None else partition)
+    producer, find_topic = create_producer(connection, topic, shape)
+    sender = Sender(producer, find_topic, topic, -1 if partition is None else partition)
     try:
         with _lines(path) as lines, failures(f"cannot send to {topic}"):
             for number, line in enumerate(lines, 1):
@@ -210,13 +218,16 @@ def produce(
         raise
     if not quiet:
         result = {"topic": topic, "sent": sender.delivered}
-        done(f"Sent {sender.delivered} records to {topic}.", result, err=True)
+        done(f"Sent {counted(sender.delivered, 'record')} to {topic}.", result, err=True)
 
 
 def _report_sent(sender: Sender, topic: str) -> None:
     """What has arrived although the command fails, so that it is not sent twice."""
+    if not sender.sent:
+        return
     result = {"topic": topic, "sent": sender.delivered, "failed": sender.sent - sender.delivered}
-    done(f"Sent {sender.delivered} of {sender.sent} records to {topic}.", result, err=True)
+    records = counted(sender.sent, "record")
+    done(f"Sent {sender.delivered} of {records} to {topic}.", result, err=True)
 
 
 def line_record(
@@ -232,6 +243,15 @@ def line_record(
 
 def open_producer(connection: Connection, topic: str, properties: Mapping[str, Any]) -> Producer:
     """A producer that has seen the topic, whether it was there or the broker made it just now."""
+    producer, find_topic = create_producer(connection, topic, properties)
+    find_topic()
+    return producer
+
+
+def create_producer(
+    connection: Connection, topic: str, properties: Mapping[str, Any]
+) -> tuple[Producer, Callable[[], None]]:
+    """A producer that reaches a broker, and what finds the topic, which the broker may create."""
     from confluent_kafka import KafkaError, Producer
 
     connection.knock()
@@ -247,12 +267,17 @@ def open_producer(connection: Connection, topic: str, properties: Mapping[str, A
     )
     with failures("the client configuration is refused", InputError):
         producer = Producer(config)
-    found = connection.metadata(producer, errors, topic).topics[topic]
-    if found.error is not None and found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-        near = similar(topic, connection.metadata(producer, errors).topics)
-        how = near or f"; create it with `barnabas topics create {topic}`"
-        raise CommandError(f"there is no topic {topic}, and the broker does not create any{how}")
-    return producer
+
+    def find_topic() -> None:
+        found = connection.metadata(producer, errors, topic).topics[topic]
+        if found.error is not None and found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            near = similar(topic, connection.metadata(producer, errors).topics)
+            how = near or f"; create it with `barnabas topics create {topic}`"
+            raise CommandError(
+                f"there is no topic {topic}, and the broker does not create any{how}"
+            )
+
+    return producer, find_topic
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from barnabas_broker.cli.completion import topic_names
 from barnabas_broker.cli.errors import Attempts, InputError, attempt
 from barnabas_broker.cli.output import (
     cell_text,
+    counted,
     done,
     output_option,
     print_json,
@@ -216,7 +217,7 @@ def alter(
         assignment = parse_assignment(replica_assignment) if replica_assignment else None
         add_partitions(connection, client, name, partitions, assignment)
         result: dict[str, Any] = {"topic": name, "partitions": partitions}
-        done(f"Topic {name} has {partitions} partitions now.", result)
+        done(f"Topic {name} has {counted(partitions, 'partition')} now.", result)
     if additions or removals:
         alter_resource(connection, client, ("topics", name), additions, removals)
         result = {"topic": name, "set": additions, "deleted": list(removals)}

@@ -10,7 +10,7 @@ import click
 from barnabas_broker.cli.client import Connection, failures
 from barnabas_broker.cli.errors import CommandError
 from barnabas_broker.cli.kafka.tool import connected, refused, tool
-from barnabas_broker.cli.produce import Sender, line_format, line_record, open_producer
+from barnabas_broker.cli.produce import Sender, create_producer, line_format, line_record
 
 # The option of Kafka's tool, librdkafka's property, and by how much the one's unit is smaller.
 TUNING: dict[str, tuple[str, int]] = {
@@ -71,8 +71,9 @@ def main(topic: str, sync: bool, connection: Connection, **options: Any) -> None
         properties["compression.type"] = options["compression_codec"]
     if options["request_required_acks"] is not None:
         properties["acks"] = options["request_required_acks"]
-    producer = open_producer(connection, topic, {"client.id": "console-producer", **properties})
-    sender = Sender(producer, topic, -1)
+    given_properties = {"client.id": "console-producer", **properties}
+    producer, find_topic = create_producer(connection, topic, given_properties)
+    sender = Sender(producer, find_topic, topic, -1)
     prompt = sys.stdin.isatty() and sys.stdout.isatty()
     try:
         with failures(f"cannot send to {topic}"):

@@ -13,7 +13,7 @@ import click
 from barnabas_broker.cli.client import Connection, connection_options
 from barnabas_broker.cli.errors import Attempts, CommandError, InputError
 from barnabas_broker.cli.json_files import read_json, write_json
-from barnabas_broker.cli.output import done, output_option, print_json, results_option
+from barnabas_broker.cli.output import counted, done, output_option, print_json, results_option
 from barnabas_broker.cli.reassign.cluster import (
     CurrentAssignment,
     current_assignment,
@@ -132,7 +132,7 @@ def execute(
     }
     if fresh:
         reassign(connection, fresh)
-    click.echo(f"Moving {len(wanted)} partitions.", err=True)
+    click.echo(f"Moving {counted(len(wanted), 'partition')}.", err=True)
     if waits:
         wait(connection, there, wanted)
         _verify(connection, wanted, output, preserve=False, timeout_s=connection.timeout_s)
@@ -172,7 +172,7 @@ def cancel(
     if ended:
         reassign(connection, dict.fromkeys(ended))
     left = _named({tp: moving[tp].origin for tp in ended})
-    done(f"Cancelled the moves of {len(ended)} partitions.", *left)
+    done(f"Cancelled the moves of {counted(len(ended), 'partition')}.", *left)
     if not preserve_throttles:
         _unthrottle(connection, {tp.topic for tp in named})
 

@@ -84,6 +84,7 @@ _FAMILIES: Final = {
     f"{_BROKER}server/control/test_zookeeper_security.py": ("login_file",),
     f"{_BROKER}zk/test_session.py": ("registry", "session_counts"),
     f"{_BROKER}zk/test_znodes.py": ("acls",),
+    f"{_BROKER}zk/test_acl_znodes.py": ("names",),
     f"{_KAFKA}client/test_connection.py": ("authentication",),
     f"{_KAFKA}reassignment/test_planning.py": ("throttles",),
     f"{_KAFKA}protocol/test_fast_paths.py": (
@@ -95,8 +96,9 @@ _FAMILIES: Final = {
     f"{_ZOOKEEPER}test_service.py": ("status",),
     f"{_ZOOKEEPER}test_wire.py": ("errors",),
     f"{_PIPELINES}test_failures.py": ("errors",),
-    f"{_OPERATOR}api/test_reading.py": ("authentication", "pipelines"),
+    f"{_OPERATOR}api/test_reading.py": ("authentication", "pipelines", "writing"),
     f"{_OPERATOR}plan/test_ledger.py": ("orphans", "shards"),
+    f"{_OPERATOR}plan/test_snapshot.py": ("observed",),
     f"{_OPERATOR}reconcile/test_certificates.py": (
         "authorities", "cluster_secrets", "user_certificates",
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas_broker.zk.acl_znodes import LITERAL, PREFIXED, AclZnode, Entry, decode_change
+from barnabas_broker.zk.names import is_znode_name
 from barnabas_broker.zk.znodes import MalformedZnodeError
 
 ENTRY = Entry("User:alice", "Allow", "Read", "*")
@@ -52,3 +53,17 @@ def test_an_unreadable_acl_is_reported_with_its_path(data: bytes) -> None:
     """Named by its path."""
     with pytest.raises(MalformedZnodeError, match="/kafka-acl/Topic/orders"):
         AclZnode(LITERAL, "Topic", "orders").decode(data)
+
+
+@pytest.mark.parametrize("name", ["a", "*", "a.b", "...", "CN=a, O=b", "\u00f6", "\U00002603"])
+def test_valid_znode_names(name: str) -> None:
+    """What tools name resources by."""
+    assert is_znode_name(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "a/b", "\x00", "a\n", "\x7f", "\ue000", "\U0001f600"]
+)
+def test_invalid_znode_names(name: str) -> None:
+    """ZooKeeper refuses the whole request."""
+    assert not is_znode_name(name)

@@ -44,3 +44,11 @@ def test_a_draft_knows_what_was_planned_before() -> None:
 def test_long_lists_are_shortened() -> None:
     """A condition is read by people."""
     assert shortened(["a", "b", "c", "d", "e"], separator=", ") == "a, b, c and 2 more"
+
+
+def test_leaders_and_stateful_sets() -> None:
+    """A StatefulSet that does not exist is None; only members in mode leader lead."""
+    modes = {"z-0": "follower", "z-1": "leader", "z-2": ""}
+    observed = Observed(objects={}, pods={}, claims={}, modes=modes)
+    assert observed.stateful_set("z") is None
+    assert observed.leaders() == {"z-1"}

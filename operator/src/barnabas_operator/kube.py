@@ -240,7 +240,7 @@ class ApiServer:
         ahead = ahead if abs(ahead) > CLOCK_SKEW else timedelta()
         if ahead and abs(ahead - self._ahead) > CLOCK_SKEW:
             seconds = ahead.total_seconds()
-            logger.warning("Clock is not the API server's, which counts: ahead=%.0f s", seconds)
+            logger.warning("Clock differs from the API server's: ahead=%.0f s", seconds)
         self._ahead = ahead
 
     def check_served(self, kind: Kind, namespace: str | None) -> None:

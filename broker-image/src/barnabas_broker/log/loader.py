@@ -120,7 +120,10 @@ def _load(loader: _Loader) -> LoadedLog:
     try:
         return loader.load()
     except (_StaleMarkerError, CorruptSegmentError) as error:
-        _log.warning("%s: %s (row M3)", loader.directory.name, error)
+        _log.warning(
+            "%s: Clean shutdown file does not match the log: %s; recovering all of it (row M3)",
+            loader.directory.name, error,
+        )  # fmt: skip
         return loader.unclean().load()
 
 
@@ -166,8 +169,7 @@ class _Loader:
         end_offset = segments[-1].next_offset() if segments else None
         if known.clean and recovery.is_stale(known.clean_end, end_offset):
             raise _StaleMarkerError(
-                f"it ends at {end_offset}, but was closed at {known.clean_end}:"
-                " looking at all of it"
+                f"it ends at offset {end_offset}, but was closed at {known.clean_end}"
             )
         log_start_offset = known.log_start_offset
         end = recovery.decide_end(
@@ -524,6 +526,6 @@ def replay_producer(
         plan = state.check([stored_producer_batch(batch, data)], Origin.REPLICATION)
     except KafkaError as error:
         # The leader accepted it once; the log is the truth, not this state.
-        _log.warning("at offset %d: %s", batch.base_offset, error)
+        _log.warning("Batch left out of the producer state: offset=%d %s", batch.base_offset, error)
         return []
     return state.commit(plan, batch.last_offset + 1)

@@ -60,7 +60,7 @@ def remove_given_up(path: Path) -> None:
     except FileNotFoundError:
         pass
     except OSError as error:
-        _log.warning("%s is left behind: %s", path, error.strerror or error)
+        _log.warning("Failed to delete an unused log: %s: %s", path, error.strerror or error)
 
 
 def _remove_files(paths: Sequence[Path]) -> None:

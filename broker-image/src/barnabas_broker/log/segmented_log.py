@@ -167,7 +167,7 @@ class SegmentedLog:
                 raise StorageError(self.directory, f"{PARTITION_METADATA}: {error}") from error
             # It was made shortly before the power failed; a caller that knows the id writes it
             # again.
-            _log.warning("removing %s: %s", path, error)
+            _log.warning("Removing malformed partition metadata: %s: %s", path, error)
             remove_file(path)
             stored = None
         self.topic_id = stored

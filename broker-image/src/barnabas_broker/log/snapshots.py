@@ -55,7 +55,9 @@ class Snapshots:
             try:
                 return candidate, producer_snapshot.decode(read_file(self.path(candidate)))
             except CorruptSnapshotError as error:
-                _log.warning("removing producer snapshot %s: %s", self.path(candidate), error)
+                _log.warning(
+                    "Removing malformed producer snapshot: %s: %s", self.path(candidate), error
+                )
                 self.remove(candidate)
         return None
 

@@ -188,7 +188,7 @@ class Server:
             if connection not in leaving and not self._serve(connection, frame):
                 leaving.append(connection)
         for client in self.service.expire(now_ms=_now_ms(), uptime_ms=_uptime_ms()):
-            _log.info("session 0x%x has expired", client.session)
+            _log.info("Expiring session 0x%x: timeout exceeded", client.session)
             if client in self.connections:
                 leaving.append(self.connections[client])
         lines, self.service.lines = self.service.lines, []

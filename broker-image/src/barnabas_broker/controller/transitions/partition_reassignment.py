@@ -128,7 +128,8 @@ def _advance(
         if tp in refused:
             continue
         done = not (assignment.adding or assignment.removing)
-        _log.info("%s is %s %s", tp, "on" if done else "moving to", target(assignment))
+        event = "Completed" if done else "Started"
+        _log.info("%s reassignment: partition=%s replicas=%s", event, tp, target(assignment))
     return refused
 
 

@@ -19,8 +19,8 @@ from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.log import names
 from barnabas_broker.log.directories import LogDirectories
 from barnabas_broker.log.directory import DirectoryState
-from barnabas_broker.log.files import remove_tree
 from barnabas_broker.log.health import Health, StorageError
+from barnabas_broker.log.removals import remove_given_up
 from barnabas_broker.log.replica_move import SLICE_BYTES, ReplicaMove, Stage
 from barnabas_broker.replica.manager import ReplicaManager
 from barnabas_broker.server.background.throttle import Throttle
@@ -91,7 +91,7 @@ class LogMover:
                 log.warning("Future log kept, its log directory is offline: %s", path)
             else:
                 log.info("Deleting a future log without a current log: %s", path)
-                self._threads.submit(_remove, path)
+                self._threads.submit(remove_given_up, path)
 
         each_isolated(unfinished, resume, "Move between log directories")
 
@@ -342,10 +342,3 @@ class LogMover:
 
     async def _in_thread(self, work: Callable[[], _T]) -> _T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
-
-
-def _remove(path: Path) -> None:
-    try:
-        remove_tree(path)
-    except OSError as error:
-        log.warning("%s is left behind: %s", path, error)

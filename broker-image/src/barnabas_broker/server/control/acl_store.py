@@ -193,7 +193,7 @@ class AclStore:
                 except MalformedZnodeError as error:
                     if known is None:
                         raise
-                    logger.error("%s; its ACLs stay as they were", error)
+                    logger.error("Malformed ACL znode: %s; keeping the previous ACLs", error)
                     read[pattern] = known.get(pattern, frozenset())
         return read
 

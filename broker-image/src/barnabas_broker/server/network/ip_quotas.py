@@ -114,14 +114,16 @@ async def _addresses(hosts: Sequence[str]) -> dict[str, set[str]]:
                 known[host] = {plain_address(it) for it in await _RESOLVER.resolve(host)}
         except (OSError, UnicodeError) as error:
             known[host] = set()
-            log.error("connection_creation_rate of %s is ignored: %s", host, error)
+            log.error(
+                "connection_creation_rate ignored, host name not resolved: %s: %s", host, error
+            )
 
     try:
         async with asyncio.timeout(LOOK_UP_S):
             await asyncio.gather(*map(look_up, hosts))
     except TimeoutError:
         log.error(
-            "connection_creation_rate of hosts is ignored, for looking them up takes long: %s",
+            "connection_creation_rate ignored, host names not resolved in time: %s",
             ", ".join(host for host in hosts[:NAMED_MAX] if host not in known),
         )
     return known

@@ -242,7 +242,7 @@ class TransactionMarkerChannelManager:
             # An older broker: its producers are trusted, as they were before.
             return dict.fromkeys(partitions, ErrorCode.NONE)
         except (PeerError, EncodeError) as error:
-            log.info("transaction %a: %s", transactional_id, error)
+            log.info("AddPartitionsToTxn failed: transactional.id=%a %s", transactional_id, error)
             return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return {tp: codes.get(tp, whole) for tp in partitions}
 

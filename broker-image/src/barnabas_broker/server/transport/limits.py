@@ -119,7 +119,11 @@ def _addresses(counts: Mapping[str, int]) -> Iterator[tuple[str, int]]:
         try:
             found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
         except OSError as error:
-            log.error("max.connections.per.ip.overrides: %s is not known here: %s", host, error)
+            log.error(
+                "max.connections.per.ip.overrides ignored, host name not resolved: %s: %s",
+                host,
+                error,
+            )
             continue
         for *_, address in found:
             yield str(address[0]), count

@@ -282,7 +282,9 @@ class ReplicaFetcher:
         if records := self._wanted.partitions:
             await self._in_parts(outcome, self._ask_records, records, timeout_s)
         for tp in outcome.judge():
-            log.warning("%s: Fetching in a request of its own: partition=%s", self.name, tp)
+            log.warning(
+                "%s: Fetching separately from other partitions: partition=%s", self.name, tp
+            )
             self._set_apart(tp)
         return True
 
@@ -303,7 +305,7 @@ class ReplicaFetcher:
             except Exception as error:  # Whatever it is, the other parts are to go on.
                 outcome.failed(part, error)
                 if len(parts) > 1:
-                    log.warning("%s: a request about %d of %d partitions failed: %s",
+                    log.warning("%s: Request failed for %d of %d partitions: %s",
                                 self.name, len(part), len(asked), error)  # fmt: skip
             else:
                 outcome.passed += 1

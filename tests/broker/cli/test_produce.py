@@ -171,7 +171,5 @@ def test_nothing_to_send_creates_no_topic(kafka_broker: Broker, command: str) ->
     program, *words = command.format(topic).split()
     line = [str(Path(sys.executable).parent / program), *words, "--bootstrap-server", address]
     for typed, listed in ((b"", False), (b"a\n", True)):
-        done = subprocess.run(line, input=typed, timeout=seconds(RUN), check=True)
-            line, input=typed, timeout=seconds(RUN), check=True, capture_output=True
-        )
-        assert (topic in run_command("topics", "list", bootstrap=address).stdout) is listed, done
+        subprocess.run(line, input=typed, timeout=seconds(RUN), check=True)
+        assert (topic in run_command("topics", "list", bootstrap=address).stdout) is listed

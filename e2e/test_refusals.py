@@ -3,43 +3,52 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
 
-from e2e.commands import CommandError
-from e2e.quickstart import MAIN, Quickstart
+from e2e.cluster import Cluster
+from e2e.commands import ROOT, CommandError
+from e2e.quickstart import FIXTURES, MAIN, Quickstart
+from e2e.refusals import REFUSALS, name_of, reasons, refused, stored
 from e2e.test_topics import apply
 from tests.waiting import RUN
 
-REFUSALS: Final = (
-    ("kafkacluster/quickstart", {"brokers": {"replicas": 0}}, "greater than or equal to 1"),
-    ("kafkacluster/quickstart", {"zookeeper": {"replicas": 3}}, "replicas may not change"),
-    ("kafkacluster/quickstart", {"zookeeper": {"replicas": 2}}, "supported values"),
-    ("kafkacluster/quickstart", {"config": {"broker.id": "7"}}, "follow from the resource"),
-    ("kafkacluster/quickstart", {"config": {"zookeeper.connect": "zk"}}, "follow from the"),
-    (
-        "kafkacluster/quickstart",
-        {"listeners": [{"name": "only", "type": "nodeport", "port": 9092}]},
-        "one listener must be of type internal",
-    ),
-    ("kafkatopic/packages", {"partitions": 1}, "partitions may not shrink"),
-    ("kafkatopic/packages", {"cluster": "another"}, "cluster may not change"),
-    ("kafkatopic/packages", {"topicName": "other"}, "topicName may not change"),
-    ("kafkatopic/packages", {"replicas": 2}, "replicas may not change"),
-    ("kafkapipeline/packages-to-parquet", {"trigger": {"interval": "0s"}}, "interval"),
-)
+ASIDE: Final = "refusals"
+NO_IMAGE: Final = "sidecars[0].image: Required value"
 
 
-@pytest.mark.parametrize(("resource", "spec", "words"), REFUSALS)
-def test_invalid_changes_are_rejected_with_a_reason(
-    quickstart: Quickstart, resource: str, spec: dict[str, Any], words: str
-) -> None:
-    """The change is not stored, and the message says why in words."""
-    patch = json.dumps({"spec": spec})
-    with pytest.raises(CommandError) as refused:
-        quickstart.cluster.kubectl("patch", resource, "-n", MAIN, "--type=merge", "-p", patch)
-    assert words.lower() in refused.value.said.lower()
+@pytest.fixture(scope="module")
+def aside(operator: Cluster) -> Iterator[Cluster]:
+    """A namespace with the valid resources that invalid changes need; no operator watches it."""
+    operator.kubectl("create", "namespace", ASIDE)
+    documents = "\n---\n".join(map(json.dumps, stored()))
+    operator.kubectl("apply", "--server-side", "-n", ASIDE, "-f", "-", stdin=documents)
+    yield operator
+    operator.kubectl("delete", "namespace", ASIDE, "--wait=false")
+
+
+def test_each_rule_of_the_definitions_refuses_with_its_message(aside: Cluster) -> None:
+    """A resource that breaks one rule is not stored, and the message says which in words."""
+    documents = "\n---\n".join(map(json.dumps, refused()))
+    command = ("apply", "--server-side", "--dry-run=server", "-n", ASIDE, "-f", "-")
+    with pytest.raises(CommandError) as error:
+        aside.kubectl(*command, stdin=documents)
+    said = {
+        each: reasons(error.value.said, each.kind, name_of(number))
+        for number, each in enumerate(REFUSALS)
+    }
+    wrong = {each: text for each, text in said.items() if each.message not in text}
+    assert wrong == {}
+
+
+def test_examples_are_accepted(aside: Cluster) -> None:
+    """Every example, in a dry run; clusters of all types of listeners among them."""
+    directories = (ROOT / "manifests" / "examples", FIXTURES)
+    files = sorted(path for each in directories for path in each.glob("*.yaml"))
+    ours = [f"--filename={path}" for path in files if "kind: Kafka" in path.read_text("utf-8")]
+    aside.kubectl("apply", "--server-side", "--dry-run=server", "-n", ASIDE, *ours)
 
 
 def patch(quickstart: Quickstart, spec: dict[str, Any]) -> None:
@@ -95,6 +104,39 @@ def test_a_size_that_no_claim_can_have_gates_nothing(quickstart: Quickstart) -> 
         until=lambda text: "cannot grow" not in text,
         namespaces=(MAIN,),
     )
+
+
+def stalled(quickstart: Quickstart) -> str:
+    """The reason and the message of the condition Stalled, empty while there is none."""
+    found = quickstart.cluster.get("kafkacluster", "quickstart", namespace=MAIN) or {}
+    conditions = found.get("status", {}).get("conditions", [])
+    texts = (f"{it['reason']}: {it['message']}" for it in conditions if it["type"] == "Stalled")
+    return "".join(texts)
+
+
+def test_a_template_that_pods_cannot_have_replaces_none(quickstart: Quickstart) -> None:
+    """The API server names the field in a dry run: pods and settings stay, and it is undone."""
+    cluster = quickstart.cluster
+    before = cluster.get("statefulset", "quickstart-broker", namespace=MAIN) or {}
+    patch(quickstart, {"brokers": {"template": {"sidecars": [{"name": "agent"}]}}})
+    cluster.wait_for(
+        "the field that is wrong",
+        lambda: stalled(quickstart),
+        until=lambda text: text == f"InvalidTemplate: spec.brokers.template: {NO_IMAGE}",
+        namespaces=(MAIN,),
+    )
+    quickstart.wait_ready("kafkacluster/quickstart")
+    apply(quickstart, "beside-a-refused-template")
+    quickstart.wait_ready("kafkatopic/beside-a-refused-template")
+    patch(quickstart, {"brokers": {"template": None}})
+    cluster.wait_for(
+        "the end of the condition Stalled",
+        lambda: stalled(quickstart),
+        until=lambda text: not text,
+        namespaces=(MAIN,),
+    )
+    after = cluster.get("statefulset", "quickstart-broker", namespace=MAIN) or {}
+    assert after["metadata"]["generation"] == before["metadata"]["generation"]
 
 
 def test_a_typo_of_replicas_is_undone(quickstart: Quickstart) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import ssl
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
 from e2e import java, kafka, users
 from e2e.cluster import Cluster
-from e2e.commands import CommandError
 from e2e.leaks import leaks, secret_values
 from e2e.load import Load
 from e2e.quickstart import BRIEF, FIXTURES, MAIN
@@ -269,45 +268,3 @@ def test_a_deleted_user_cannot_log_in(secured: Cluster) -> None:
         namespaces=(MAIN,),
     )
     assert produce(client(secured, "shop"), b"a sixth") is None
-
-
-@pytest.mark.parametrize(
-    ("resource", "spec", "words"),
-    [
-        ("kafkauser/shop", {"username": "other"}, "username may not change"),
-        ("kafkauser/shop", {"cluster": "other"}, "cluster may not change"),
-        ("kafkauser/shop", {"authentication": {"type": "kerberos"}}, "supported values"),
-        (
-            "kafkauser/shop",
-            {"authorization": {"roles": [{"type": "producer"}]}},
-            "producer and consumer need a topic",
-        ),
-        (
-            "kafkauser/shop",
-            {"authorization": {"acls": [{"resource": {"type": "topic"}, "operations": ["Read"]}]}},
-            "name is for all types but cluster",
-        ),
-        (
-            "kafkacluster/secured",
-            {
-                "insecure": True,
-                "authorization": {"type": "simple"},
-                "listeners": [{"name": "a", "port": 9092}, {"name": "b", "port": 9093}],
-            },
-            "every listener but one needs authentication",
-        ),
-        (
-            "kafkacluster/secured",
-            {"insecure": False, "config": {"super.users": "User:a"}},
-            "spec.authorization",
-        ),
-    ],
-)
-def test_invalid_users_are_rejected_with_a_reason(
-    secured: Cluster, resource: str, spec: dict[str, Any], words: str
-) -> None:
-    """By the API server, before anything is stored."""
-    patch = json.dumps({"spec": spec})
-    with pytest.raises(CommandError) as refused:
-        secured.kubectl("patch", resource, "-n", MAIN, "--type=merge", "-p", patch)
-    assert words.lower() in refused.value.said.lower()

@@ -9,13 +9,53 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+import yaml
 
+from e2e import images
 from e2e.cluster import Cluster
-from e2e.commands import ROOT, CommandError
-from e2e.quickstart import BRIEF, MAIN, RELEASE
+from e2e.commands import ROOT, CommandError, run
+from e2e.quickstart import BRIEF, CHART, MAIN, RELEASE
 
 SPACE: Final = "aside"
 PREFIX: Final = "aside-"
+OCI: Final = "org.opencontainers.image"
+TITLES: Final = {
+    "broker": "Barnabas broker",
+    "operator": "Barnabas operator",
+    "zookeeper": "Apache ZooKeeper for Barnabas",
+    "pipeline": "Barnabas pipelines on Apache Spark",
+}
+
+
+@pytest.mark.usefixtures("kubernetes")
+def test_images_say_what_they_are() -> None:
+    """The labels of OCI on what is built, which runs as a user without rights, without a shell."""
+    (*found,) = json.loads(run("docker", "image", "inspect", *images.names()))
+    for target, image in zip(images.TARGETS, found, strict=True):
+        config = image["Config"]
+        labels = config["Labels"]
+        assert labels[f"{OCI}.title"] == TITLES[target]
+        assert labels[f"{OCI}.description"]
+        assert labels[f"{OCI}.licenses"] == "Apache-2.0"
+        assert (config["User"], config["Entrypoint"]) == ("1001:1001", None)
+
+
+def test_digests_of_the_chart_pin_images() -> None:
+    """Each component's image is the one of its digest, others go by their tags."""
+    digests = {name: f"sha256:{number:064x}" for number, name in enumerate(("operator", "broker"))}
+    values = {"registry": "r.example/kafka", "tag": "1.2.3", "digests": digests}
+    command = ("helm", "template", RELEASE, CHART, "--kube-version", "1.34.0", "--set-json")
+    given = [f"{key}={json.dumps(value)}" for key, value in values.items()]
+    text = run(*command, ",".join(given), "--show-only", "templates/deployment.yaml").decode()
+    (container,) = yaml.safe_load(text)["spec"]["template"]["spec"]["containers"]
+    given_env = {each["name"]: each.get("value") for each in container["env"]}
+    pinned = {name: f"r.example/kafka/barnabas-{name}:1.2.3@{it}" for name, it in digests.items()}
+    assert container["image"] == pinned["operator"]
+    assert given_env["BARNABAS_BROKER_IMAGE"] == pinned["broker"]
+    assert given_env["BARNABAS_ZOOKEEPER_IMAGE"] == "r.example/kafka/barnabas-zookeeper:1.2.3"
+    for wrong in ({"broker": "sha256:1"}, {"brokers": digests["broker"]}):
+        with pytest.raises(CommandError, match="digests"):
+            run(*command, f"digests={json.dumps(wrong)}")
 
 
 def test_helm_installs_definitions_and_a_ready_operator(operator: Cluster) -> None:

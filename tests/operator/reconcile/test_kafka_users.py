@@ -21,7 +21,7 @@ from barnabas_operator.reconcile.reconciler import Key, reconcile
 from barnabas_operator.reconcile.user_files import generate_password
 from tests.operator import examples
 from tests.operator.memory_kube import MemoryKube
-from tests.operator.ports import MemoryBrokers, context_on, user_ledger
+from tests.operator.ports import NOW, MemoryBrokers, context_on, user_ledger
 
 KEY = Key("default", "quickstart")
 SHA_512, SHA_256 = "SCRAM-SHA-512", "SCRAM-SHA-256"
@@ -42,10 +42,10 @@ class Bench:
             self.kube.put(document)
         self.run_pass()
 
-    def run_pass(self) -> None:
+    def run_pass(self, *, now: str = NOW) -> None:
         """One pass; `writes` are its own."""
         self.kube.writes.clear()
-        reconcile(KEY, context_on(self.kube, self.brokers))
+        reconcile(KEY, replace(context_on(self.kube, self.brokers), now=now))
 
     def settle(self) -> None:
         """A change of the cluster's pods, and two passes after it."""
@@ -180,6 +180,26 @@ def test_an_annotation_on_creation_rotates_nothing() -> None:
     first = bench.password()
     bench.run_pass()
     assert bench.password() == first
+
+
+def test_a_schedule_rotates_the_password() -> None:
+    """At the end of its days and once, for brokers and Secret; without one it stays."""
+    bench = Bench(examples.user(authentication={"rotationDays": 30}))
+    first = bench.password()
+    bench.run_pass(now="2026-02-01T03:04:04Z")
+    assert (bench.password(), bench.kube.writes) == (first, [])
+    bench.run_pass(now="2026-02-01T03:04:05Z")
+    second = bench.password()
+    assert first != second == bench.secret()["password"]
+    bench.run_pass(now="2026-03-03T03:04:04Z")
+    assert (bench.password(), bench.kube.writes) == (second, [])
+    bench.run_pass(now="2026-03-03T03:04:05Z")
+    assert bench.password() not in (first, second)
+    assert bench.ready()[0] == "True"
+    bench.kube.edit("KafkaUser", "billing", lambda body: body["spec"].pop("authentication"))
+    third = bench.password()
+    bench.run_pass(now="2027-01-01T00:00:00Z")
+    assert bench.password() == third == bench.secret()["password"]
 
 
 def test_rotation_of_a_given_password_is_a_warning() -> None:

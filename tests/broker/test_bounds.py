@@ -82,7 +82,6 @@ NOT_OF_CLIENTS: Final = {
     "Counters._unsaid": "causes in the code",
     "StoredPasswords._known": "settings that brokers have in ZooKeeper",
     "Route.header_versions": "versions in the code",
-    "HostResolver._under_way": "hosts of registered brokers",
     "LogCleaner._running": "partitions that exist",
     "LogCleaner._processes": "settings",
     "LogMover._tasks": "partitions that exist",

@@ -11,17 +11,17 @@ import io
 import json
 import socket
 import ssl
-import threading
 import time
-from concurrent.futures import Future
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
+
+from barnabas_kafka.host_resolver import HostResolver
 
 LARGEST: Final = 1 << 20
 LOOKUPS_MAX: Final = 64
 """Concurrent lookups: those that hang outlast the answers they were for."""
 
-_lookups: Final = threading.BoundedSemaphore(LOOKUPS_MAX)
+_RESOLVER: Final = HostResolver(LOOKUPS_MAX)
 
 
 def get_json(
@@ -62,42 +62,7 @@ def _connect(parts: SplitResult, tls: ssl.SSLContext | None, until: float) -> so
 
 def connect(host: str, port: int, until: float) -> socket.socket:
     """A connection to the first address that accepts it; raises OSError, also after `until`."""
-    failed = OSError(f"{host} has no address")
-    for family, kind, protocol, _, address in _addresses(host, port, until):
-        connection = socket.socket(family, kind, protocol)
-        try:
-            connection.settimeout(left(until))
-            connection.connect(address)
-        except OSError as error:
-            connection.close()
-            failed = error
-        else:
-            return connection
-    raise failed
-
-
-def _addresses(host: str, port: int, until: float) -> list[Any]:
-    """What getaddrinfo finds, which waits for name servers and cannot be cancelled."""
-    found: Future[list[Any]] = Future()
-
-    def look_up() -> None:
-        try:
-            found.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
-        except (OSError, ValueError) as error:  # The latter for an invalid host.
-            found.set_exception(OSError(f"{host}: {error}"))
-        finally:
-            _lookups.release()
-
-    if not _lookups.acquire(blocking=False):
-        raise OSError(f"{LOOKUPS_MAX} host lookups are already in progress")
-    # A daemon thread: a lookup that hangs does not delay the exit of the operator.
-    thread = threading.Thread(target=look_up, name=f"resolve {host}", daemon=True)
-    try:
-        thread.start()
-    except RuntimeError as error:
-        _lookups.release()
-        raise OSError(f"cannot start a thread to resolve {host}: {error}") from error
-    return found.result(left(until))
+    return _RESOLVER.connect_blocking(host, port, left(until))
 
 
 def handshake(

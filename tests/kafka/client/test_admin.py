@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
+import threading
 from collections.abc import Awaitable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -93,6 +95,38 @@ def test_describes_the_cluster() -> None:
                 (0, "r"), (1, "r"), (2, "r"),
             }  # fmt: skip
 
+    run(test())
+
+
+def test_hosts_whose_lookups_hang_delay_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of the pods of one cluster that was deleted: clients of others share the process."""
+    answered, lookup = threading.Event(), socket.getaddrinfo
+
+    def hang(host: str, *given: Any, **named: Any) -> Any:
+        if host == "here.test":
+            return lookup("127.0.0.1", *given, **named)
+        answered.wait()
+        raise socket.gaierror(socket.EAI_AGAIN, "no answer")
+
+    async def describe(cluster: FakeCluster, bootstrap: str) -> str | None:
+        given = config(cluster, bootstrap_servers=bootstrap, connect_timeout_s=seconds(ANSWER))
+        async with AsyncAdmin(given) as admin:
+            return (await admin.call(describe_cluster())).cluster_id
+
+    async def test() -> None:
+        async with FakeCluster() as cluster:
+            hosts = [f"away{number}.test:9092" for number in range(64)]
+            hosts.append(f"here.test:{cluster.brokers[0].port}")
+            *away, here = (asyncio.ensure_future(describe(cluster, host)) for host in hosts)
+            try:
+                assert await here == "fake"
+            finally:
+                answered.set()
+                for each in away:
+                    each.cancel()
+                await asyncio.gather(*away, return_exceptions=True)
+
+    monkeypatch.setattr(socket, "getaddrinfo", hang)
     run(test())
 
 

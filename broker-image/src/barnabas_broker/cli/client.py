@@ -221,7 +221,7 @@ class Connection:
         librdkafka goes on trying for as long as it is let; a mistyped port should fail at once.
         """
         # Late: asyncio, which librdkafka's module loads by now, too.
-        from barnabas_broker.server.peers.host_resolver import HostResolver
+        from barnabas_kafka.host_resolver import HostResolver
 
         resolver = HostResolver()
         timeout_s = min(CONNECT_TIMEOUT_S, self.timeout_s)

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from barnabas_broker.server.peers.host_resolver import HostResolver
 from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.host_resolver import HostResolver
 from barnabas_kafka.protocol import codec
 from barnabas_kafka.protocol.codec import DecodeError
 from barnabas_kafka.protocol.frames import LENGTH_SIZE, FrameError, FrameReader, frame

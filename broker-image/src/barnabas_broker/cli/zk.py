@@ -224,7 +224,7 @@ def _member(host: str, port: int, tls: SSLContext | None, timeout_s: float) -> d
 
 def _srvr(host: str, port: int, tls: SSLContext | None, timeout_s: float) -> str:
     # Late: asyncio.
-    from barnabas_broker.server.peers.host_resolver import HostResolver
+    from barnabas_kafka.host_resolver import HostResolver
 
     said = bytearray()
     with contextlib.ExitStack() as ends:

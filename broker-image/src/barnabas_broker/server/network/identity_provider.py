@@ -18,7 +18,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from barnabas_broker.security.stores import Store, load_pem_trust, load_trust
-from barnabas_broker.server.peers.host_resolver import HostResolver
+from barnabas_kafka.host_resolver import HostResolver
 
 FETCH_TIMEOUT_S: Final = 10.0
 CHUNK_BYTES: Final = 65_536

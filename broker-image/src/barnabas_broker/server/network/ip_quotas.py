@@ -21,7 +21,7 @@ from barnabas_broker.cluster.quota_entity import (
 from barnabas_broker.quota.manager import QuotaManager
 from barnabas_broker.quota.rates import RateSensor
 from barnabas_broker.server.network.connection_quotas import plain_address
-from barnabas_broker.server.peers.host_resolver import HostResolver
+from barnabas_kafka.host_resolver import HostResolver
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
 

@@ -17,17 +17,16 @@ Lives on the event loop.
 """
 
 import asyncio
-import contextlib
 import logging
 import random
 import ssl
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from barnabas_broker.cluster.image import Endpoint
-from barnabas_broker.server.peers.host_resolver import HostResolver
 from barnabas_broker.server.process.supervised_tasks import background
 from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.host_resolver import HostResolver, connect_to_any
 from barnabas_kafka.protocol import codec, registry
 from barnabas_kafka.protocol.codec import DecodeError
 from barnabas_kafka.protocol.frames import (
@@ -286,12 +285,17 @@ class _Link:
         endpoint = self.endpoint
         security = self._security_now()
         connection = _Connection(self._name, self._client_id, self._answer_bytes_max)
+        options: dict[str, Any] = {}
+        if security is not None and security.tls is not None:
+            name = endpoint.server_name or endpoint.host
+            options = {"ssl": security.tls, "server_hostname": name}
         step = f"resolving {endpoint.host}"
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 addresses = await self._resolver.resolve(endpoint.host)
                 step = f"connecting to {' or '.join(addresses)}"
-                await _connect_to_any(addresses, endpoint, connection, security)
+                plain = await connect_to_any(addresses, endpoint.port)
+                await loop.create_connection(lambda: connection, sock=plain, **options)
                 step = "asking which versions it speaks"
                 await connection.learn_versions()
                 if security is not None and security.mechanism is not None:
@@ -324,26 +328,6 @@ class _Link:
                 f"{endpoint.security_protocol}, the one of this broker is {protocol}"
             )
         return security
-
-
-async def _connect_to_any(
-    addresses: Sequence[str],
-    endpoint: Endpoint,
-    connection: "_Connection",
-    security: "ClientSecurity | None",
-) -> None:
-    """Connect to the first of the addresses that accepts. Raises the last one's OSError."""
-    loop = asyncio.get_running_loop()
-    options: dict[str, Any] = {}
-    if security is not None and security.tls is not None:
-        name = endpoint.server_name or endpoint.host
-        options = {"ssl": security.tls, "server_hostname": name}
-    *others, last = addresses
-    for address in others:
-        with contextlib.suppress(OSError):
-            await loop.create_connection(lambda: connection, address, endpoint.port, **options)
-            return
-    await loop.create_connection(lambda: connection, last, endpoint.port, **options)
 
 
 async def _exchange(mechanism: "Mechanism") -> "Exchange":

@@ -3,8 +3,8 @@
 Calls are data: `create_topics`, `describe_configs` and the others build an `Operation`, and
 `AsyncAdmin.call` (asyncio) or `Admin.call` (any thread) carries it out within one deadline. What
 goes to the controller, to a coordinator or to a partition's leader is sent there, and sent again
-where these change. The package is the one place of `barnabas_kafka` that does I/O; of its modules
-only `transport`, `pool`, `directory`, `admin` and `blocking` do.
+where these change. `barnabas_kafka` does I/O in `host_resolver` and in this package alone, in the
+modules `transport`, `pool`, `directory`, `admin` and `blocking`.
 """
 
 from barnabas_kafka.acls import AclOperation, AclPermission, AclResourceType, PatternType

@@ -20,13 +20,14 @@ from barnabas_kafka.client.errors import (
     DisconnectError,
 )
 from barnabas_kafka.client.sasl import Exchange, OAuthBearer
+from barnabas_kafka.host_resolver import HostResolver, connect_to_any
 from barnabas_kafka.protocol.schema import Request, Response
 
-HAPPY_EYEBALLS_S: Final = 0.25
-"""RFC 8305: after this time the next address of the name is tried beside the first."""
 SESSION_SHARE: Final = 0.8
 """Of the lifetime of a SASL session; then a new connection replaces it, as Kafka's clients
 authenticate again at 85 to 95 % of it (KIP-368)."""
+
+_RESOLVER: Final = HostResolver()
 
 
 class BrokerConnection(asyncio.Protocol):
@@ -170,7 +171,7 @@ def _fail(future: "asyncio.Future[Any]", error: ClientError) -> None:
 
 async def connect(address: Address, config: ClientConfig) -> BrokerConnection:
     """A connection that is ready for requests; raises ClientError within the time to connect."""
-    step = "resolving and connecting"
+    step = "resolving"
     connection: BrokerConnection | None = None
     loop = asyncio.get_running_loop()
     try:
@@ -182,13 +183,13 @@ async def connect(address: Address, config: ClientConfig) -> BrokerConnection:
                 response_bytes_max=config.response_bytes_max,
             )
             made = connection = BrokerConnection(core, str(address), config.idle_s)
+            addresses = await _RESOLVER.resolve(address.host)
+            step = f"connecting to {' or '.join(addresses)}"
             await loop.create_connection(
                 lambda: made,
-                address.host,
-                address.port,
+                sock=await connect_to_any(addresses, address.port),
                 ssl=config.tls,
                 server_hostname=address.host if config.tls else None,
-                happy_eyeballs_delay=HAPPY_EYEBALLS_S,
             )
             step = "asking for versions and authenticating"
             await connection.authenticated()

@@ -15,7 +15,6 @@ from zlib import crc32
 from barnabas_broker.cluster.failures import each_isolated
 from barnabas_broker.cluster.inter_broker import newest_versions, spoken
 from barnabas_broker.replica.partition import Partition
-from barnabas_broker.server.peers.host_resolver import HostResolver
 from barnabas_broker.server.peers.peers import EndpointOf, Peers, SecurityOf
 from barnabas_broker.server.peers.replication.leader_end_point import LeaderEndPoint
 from barnabas_broker.server.peers.replication.replica_fetcher import (
@@ -24,6 +23,7 @@ from barnabas_broker.server.peers.replication.replica_fetcher import (
     ReplicaFetcher,
 )
 from barnabas_broker.server.process.supervised_tasks import background
+from barnabas_kafka.host_resolver import HostResolver
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.settings import broker as keys
 

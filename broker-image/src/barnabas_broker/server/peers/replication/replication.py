@@ -13,7 +13,6 @@ from barnabas_broker.log.directories import LogDirectories
 from barnabas_broker.replica.context import ReplicationContext
 from barnabas_broker.replica.manager import ReplicaManager
 from barnabas_broker.replica.replication_quota import ReplicationQuota, ReplicationQuotas
-from barnabas_broker.server.peers.host_resolver import HostResolver
 from barnabas_broker.server.peers.peers import EndpointOf, Peers, SecurityOf
 from barnabas_broker.server.peers.replication.alter_partition_manager import AlterPartitionManager
 from barnabas_broker.server.peers.replication.isr_changes import AlterPartition, IsrChanges
@@ -21,6 +20,7 @@ from barnabas_broker.server.peers.replication.replica_fetcher import FetcherCont
 from barnabas_broker.server.peers.replication.replica_fetcher_manager import ReplicaFetcherManager
 from barnabas_broker.server.peers.replication.truncation import Truncation
 from barnabas_broker.server.process.supervised_tasks import background
+from barnabas_kafka.host_resolver import HostResolver
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_kafka.settings.dynamic import (

@@ -10,11 +10,11 @@ from barnabas_broker.cluster.quota_entity import is_address
 from barnabas_broker.controller.controller import Controller
 from barnabas_broker.controller.quota_changes import IP, QuotaAlteration, QuotaChange
 from barnabas_broker.security.acls import AclOperation
-from barnabas_broker.server.peers.host_resolver import HostResolver
 from barnabas_broker.server.process.cooperative_scheduler import Work
 from barnabas_broker.server.requests.handler import Handler
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.host_resolver import HostResolver
 from barnabas_kafka.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,

@@ -1,9 +1,9 @@
-"""DNS lookups of broker hosts: a lookup that hangs does not delay lookups of other hosts.
+"""DNS lookups of hosts: a lookup that hangs does not delay lookups of other hosts.
 
 Resolving the host of a pod that is being replaced can take tens of seconds and cannot be cancelled.
 The event loop resolves hosts in a small thread pool (four threads with uvloop), and every attempt
-to connect starts another lookup: an absent broker soon occupies the pool, and connections to all
-other brokers time out. Here each host has at most one lookup in progress, in a thread of its own;
+to connect starts another lookup: an absent host soon occupies the pool, and connections to all
+other hosts time out. Here each host has at most one lookup in progress, in a thread of its own;
 concurrent callers share its result.
 """
 
@@ -11,18 +11,25 @@ import asyncio
 import socket
 import threading
 import time
+from asyncio.staggered import staggered_race
+from collections.abc import Sequence
 from concurrent.futures import Future
+from functools import partial
 from ipaddress import ip_address
 from typing import Final
 
 LOOKUPS_MAX: Final = 128
 """Concurrent lookups; more than a cluster has unreachable brokers."""
 
+HAPPY_EYEBALLS_S: Final = 0.25
+"""RFC 8305: after this time the next address of the name is tried, too."""
+
 
 class HostResolver:
     """Resolves hosts for any number of event loops. A thread ends with its lookup."""
 
-    def __init__(self) -> None:
+    def __init__(self, lookups_max: int = LOOKUPS_MAX) -> None:
+        self._lookups_max = lookups_max
         self._under_way: dict[str, Future[tuple[str, ...]]] = {}
         self._lock = threading.Lock()
 
@@ -77,8 +84,8 @@ class HostResolver:
             found = self._under_way.get(host)
             if found is not None:
                 return found
-            if len(self._under_way) >= LOOKUPS_MAX:
-                raise OSError(f"{LOOKUPS_MAX} host lookups are already in progress")
+            if len(self._under_way) >= self._lookups_max:
+                raise OSError(f"{self._lookups_max} host lookups are already in progress")
             found = self._under_way[host] = Future()
         # A daemon thread: a lookup that hangs must not delay the exit of the process.
         thread = threading.Thread(
@@ -104,3 +111,35 @@ class HostResolver:
     def _forget(self, host: str) -> None:
         with self._lock:
             del self._under_way[host]
+
+
+async def connect_to_any(addresses: Sequence[str], port: int) -> socket.socket:
+    """A connection to the first of the addresses that accepts; the caller sets the deadline.
+
+    Raises the OSError of the last one.
+    """
+    connected: list[socket.socket] = []
+    attempts = [partial(_connect, address, port, connected) for address in addresses]
+    try:
+        _, _, errors = await staggered_race(attempts, HAPPY_EYEBALLS_S)
+    except BaseException:  # The caller has given up, just when there was one.
+        for each in connected:
+            each.close()
+        raise
+    for each in connected:
+        return each
+    raise errors[-1] or AssertionError("an attempt that failed has an error")
+
+
+async def _connect(address: str, port: int, connected: list[socket.socket]) -> None:
+    """Connect to one address; the connection is put into `connected`. Raises OSError."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    attempt = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        attempt.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(attempt, (address, port))
+        attempt.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    except BaseException:
+        attempt.close()
+        raise
+    connected.append(attempt)

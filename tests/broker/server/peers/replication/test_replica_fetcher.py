@@ -1,6 +1,7 @@
 """Followers copy their leaders: records, high watermarks, log starts, and what they lack."""
 
 import asyncio
+import errno
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from uuid import UUID
 import pytest
 
 from barnabas_broker.cluster.image import PartitionState, TopicImage
+from barnabas_broker.log.directories import LogDirectories
 from barnabas_broker.replica import follower
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.server.peers.peers import PeerError
@@ -61,6 +63,15 @@ def until_same(cluster: HandMade) -> None:
         "the same log end and high watermark everywhere",
         cluster.ends,
         until=lambda ends: len({mark for marks in ends for mark in marks}) == 1,
+    )
+
+
+def until_known(leader: Member, follower: int, *, end: int) -> None:
+    """Wait until a leader knows where a follower's log ends."""
+    wait_for(
+        "the end of the follower's log",
+        lambda: leader.do(lambda: leader.partition().in_sync.followers[follower].log_end_offset),
+        until=lambda known: known == end,
     )
 
 
@@ -233,6 +244,61 @@ def test_a_log_that_starts_inside_a_batch_is_copied_from_its_batch(pair: HandMad
     until_same(pair)
     log = pair.members[1].partition().log
     assert (log.log_start_offset, log.log_end_offset) == (2, 4)
+
+
+def test_a_follower_elected_while_its_empty_log_is_started_again_takes_nothing_more(
+    pair: HandMade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batches of the leader before must not come behind the start of its own leader epoch."""
+    pair.appoint(0, isr=(0,), only=(0,))
+    leader, elected = pair.members.values()
+    with Wire(leader.port) as wire:
+        assert wire.produce("t", batch(b"a", b"b", b"c", b"d")).error_code == 0
+    leader.do(lambda: leader.partition().delete_records_before(2))
+    starting, free = Event(), Event()
+    start_at = LogDirectories.truncate_fully_at
+
+    def slow(self: LogDirectories, tp: TopicPartition, offset: int, *, now_ms: int) -> None:
+        if offset == 0:  # The base offset of the batch in which the leader's log starts.
+            starting.set()
+            free.wait(seconds(ANSWER))
+        start_at(self, tp, offset, now_ms=now_ms)
+
+    monkeypatch.setattr(LogDirectories, "truncate_fully_at", slow)
+    # Another partition, so that the fetcher goes on without this one.
+    pair.tell(TopicImage("u", UUID(int=50), (replace(pair.state(), isr=(0, 1)),)))
+    assert starting.wait(seconds(ANSWER))
+    pair.appoint(1, isr=(1,), only=(1,))
+    free.set()
+    wait_for("the new leader", lambda: elected.do(lambda: elected.partition().is_leader))
+    with Wire(elected.port) as wire:
+        assert wire.produce("t", batch(b"own")).base_offset == 0
+    pair.show(leader)
+    until_same(pair)
+    assert b"own" in content(leader)
+
+
+def test_a_follower_whose_append_failed_behind_its_log_goes_on_from_there(
+    pair: HandMade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever fails once records are in the log, these are not fetched again for ever."""
+    pair.appoint(0)
+    leader, other = pair.members.values()
+    failures = iter([OSError(errno.EIO, "cannot read")])
+    take_marks = Partition.take_marks
+
+    def fail(self: Partition, **marks: int) -> None:
+        if self is other.partition() and self.log.log_end_offset:
+            for error in failures:
+                raise error
+        take_marks(self, **marks)
+
+    monkeypatch.setattr(Partition, "take_marks", fail)
+    with Wire(leader.port) as wire:
+        for value in (b"one", b"two"):
+            assert wire.produce("t", batch(value)).error_code == 0
+    until_same(pair)
+    assert content(other) == content(leader)
 
 
 def test_deleted_records_are_deleted_on_followers(pair: HandMade) -> None:
@@ -470,3 +536,27 @@ def test_the_background_tasks_of_a_cluster_survive_an_error(pair: HandMade) -> N
     with Wire(pair.members[0].port) as wire:
         for index in (0, 1):
             assert wire.produce("t", batch(b"x"), partition=index).error_code == 0
+
+
+def test_a_leader_that_missed_an_epoch_knows_nothing_of_its_followers(tmp_path: Path) -> None:
+    """They may have truncated in that epoch what they had before.
+
+    What a member of the ISR lacks would pass for committed, and be lost once that one is elected.
+    """
+    with hand_made(tmp_path, 3) as cluster:
+        cluster.appoint(0)
+        leader, _, behind = cluster.members.values()
+        with Wire(leader.port) as wire:
+            assert wire.produce("t", batch(b"everywhere")).error_code == 0
+            until_same(cluster)
+            cluster.appoint(1, only=(1,))
+            assert wire.produce("t", batch(b"once on 2"), acks=1).error_code == 0
+            wait_for("its copy", lambda: behind.do(behind.ends)[1] == 2)
+            until_known(leader, 2, end=2)
+        cluster.show(behind)
+        wait_for("the truncation", lambda: behind.do(behind.ends)[1] == 1)
+        cluster.appoint(0, only=(0, 1))
+        until_known(leader, 1, end=2)
+        assert leader.do(leader.ends) == (1, 2)
+        cluster.show(behind)
+        until_same(cluster)

@@ -320,8 +320,14 @@ class ReplicaFetcher:
 
     def _failed(self, tp: TopicPartition, each: Copied) -> None:
         log.exception("%s: Replication failed: partition=%s", self.name, tp)
+        self._retry(tp, each, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+    def _retry(self, tp: TopicPartition, each: Copied, error: ErrorCode) -> None:
+        """Ask again later, from where the log ends now: what failed may have appended before."""
+        if each.state is not None and each.state.phase is Phase.FETCHING:
+            each.state = follower.appended(each.state, each.partition.log)
         self._touched[tp] = None
-        self._delay(tp, each, ErrorCode.UNKNOWN_SERVER_ERROR)
+        self._delay(tp, each, error)
 
     async def _begin(self, ready: Mapping[TopicPartition, Copied], timeout_s: float) -> None:
         """Give the new ones a state, which depends on what the leader speaks."""
@@ -563,7 +569,7 @@ class ReplicaFetcher:
             if not self._current(tp, each):  # Deleted while its cut waited for a thread.
                 return
             log.error("%s: Failed to truncate: partition=%s %s", self.name, tp, error)
-            self._delay(tp, each, error.code)
+            self._retry(tp, each, error.code)
             return
         if self._current(tp, each):
             each.state = follower.truncated(_state(each), partition.log, cut)
@@ -573,14 +579,17 @@ class ReplicaFetcher:
     ) -> None:
         partition = each.partition
         try:
-            await self._take(partition, answer.batches, effect.max_epoch)
+            await self._take(tp, each, answer.batches, effect.max_epoch)
         except StorageError as error:
             # A directory that is full is given time, one that fails has said so itself.
-            self._delay(tp, each, error.code)
+            self._retry(tp, each, error.code)
             return
         except KafkaError as error:
-            log.error("%s: Failed to append fetched records: partition=%s %s", self.name, tp, error)
-            self._delay(tp, each, error.code)
+            if self._current(tp, each):
+                log.error(
+                    "%s: Failed to append fetched records: partition=%s %s", self.name, tp, error
+                )
+                self._retry(tp, each, error.code)
             return
         if self._current(tp, each):
             partition.take_marks(high_watermark=effect.high_watermark, log_start=effect.log_start)
@@ -592,9 +601,12 @@ class ReplicaFetcher:
             each.state = follower.appended(_state(each), partition.log)
             each.logged_errors.clear()
 
-    async def _take(self, partition: Partition, batches: Buffer, max_epoch: int) -> None:
+    async def _take(
+        self, tp: TopicPartition, each: Copied, batches: Buffer, max_epoch: int
+    ) -> None:
         if not batches:
             return
+        partition = each.partition
         append = partial(
             partition.append_as_follower, batches, max_epoch=max_epoch, now_ms=self._clock_ms()
         )
@@ -611,7 +623,8 @@ class ReplicaFetcher:
                 raise
             # Records were deleted up to the middle of a batch: an empty log begins with it.
             await self._truncation.start_at(partition, first)
-            append()
+            if self._current(tp, each):  # Else it may be led here by now, or copied by another.
+                append()
 
     def _delay(self, tp: TopicPartition, each: Copied, error: ErrorCode) -> None:
         backoff_s = self._settings()[keys.REPLICA_FETCH_BACKOFF_MS] / 1000

@@ -189,6 +189,8 @@ class InSync:
         if led and (state.leader_epoch, state.partition_epoch) == known:
             return False
         begins = state.leader_epoch > self.leader_epoch or not led
+        if state.leader_epoch > self.leader_epoch + 1:
+            self._followers = {}
         self._take(state)
         if begins:
             self.epoch_start = log_end

@@ -185,10 +185,10 @@ class Controller:
         return self.image
 
     def register(self, broker: BrokerRegistration, *, now_ms: int) -> None:
-        """Make this broker and its endpoints known.
+        """Register this broker and its endpoints.
 
-        The registration of an earlier session is waited for. Raises CoordinationError where
-        another broker of this id goes on living.
+        The registration of an earlier session is waited for. Raises CoordinationError while another
+        broker with this id is alive.
         """
         registered = self._own.make(broker, now_ms=now_ms)
         self.member.registered(registered.epoch)
@@ -198,9 +198,10 @@ class Controller:
         self._metadata.publish(self.image.with_changes(brokers=brokers))
 
     def trust(self, *, now_ms: int) -> None:
-        """No log of this broker lacks its end: its registration says so, now or later.
+        """Update the registration: no log of this broker may be truncated any more.
 
-        Raises CoordinationError, ZooKeeperError; it is then said when the connection is back.
+        Raises CoordinationError, ZooKeeperError; the update then follows when the connection is
+        back.
         """
         self._own.trust(now_ms=now_ms)
 
@@ -265,7 +266,7 @@ class Controller:
         return answers
 
     def storage_answered(self, broker: int, answered: Answered, *, now_ms: int) -> None:
-        """A broker has said which of its replicas can be used; raises KafkaError as `process`."""
+        """Process which of its replicas a broker can use; raises KafkaError as `process`."""
         if self._shared and self.is_active:
             answer = events.LeaderAndIsrResponseReceived(broker, answered)
             self.active.process(answer, now_ms=now_ms)
@@ -278,7 +279,7 @@ class Controller:
         *,
         now_ms: int,
     ) -> None:
-        """A broker has said how far its logs go; raises KafkaError as `process`."""
+        """Process the log ends that a broker reported; raises KafkaError as `process`."""
         if self._shared and self.is_active:
             answer = events.LogEndsReceived(broker, broker_epoch, answered)
             self.active.process(answer, now_ms=now_ms)
@@ -286,7 +287,7 @@ class Controller:
     def write_in_sync(
         self, tp: TopicPartition, wanted: PartitionState, *, now_ms: int
     ) -> PartitionState:
-        """Write the in-sync replicas of a partition that is led here; the state it is then.
+        """Write the ISR of a partition that is led here; returns the new state.
 
         Raises KafkaError INVALID_UPDATE_VERSION, and CoordinationError.
         """
@@ -376,7 +377,7 @@ class Controller:
         self._log_dir_event_pending = False
 
     def _act_on(self, steps: Steps, changes: ZnodeChanges, now_ms: int) -> None:
-        """Take each step of a controller, also where another one has failed."""
+        """Run each step of a controller, also if another one has failed."""
 
         def take(what: str, event: events.Event) -> set[TopicPartition]:
             answers: list[set[TopicPartition]] = []
@@ -468,13 +469,13 @@ class Controller:
         return create_topic(name, topic_id, states=states, config={}, configured=configured)
 
     def finish_deletions(self, *, now_ms: int) -> None:
-        """Say that no log of a topic in `deleting` is left on disk."""
+        """Confirm that no log of a topic in `deleting` is left on disk."""
         with self._metadata.reading():
             self._follower.remove_marks(sorted(self.deleting), now_ms=now_ms)
         self.deleting = frozenset()
 
     def close(self) -> None:
-        """End the session: this broker is no longer registered, nor the controller."""
+        """End the session: this broker is neither registered nor the controller any more."""
         self._store.close()
 
     # --- topics
@@ -488,7 +489,7 @@ class Controller:
         principal: Principal,
         now_ms: int,
     ) -> list[CreatedTopic]:
-        """Create topics, or only say whether they could be; one answer for each, in order."""
+        """Create topics, or only validate the requests; one answer for each, in order."""
         if not self.is_active:
             return [CreatedTopic(outcome=self._elsewhere(each.name)) for each in new]
         asked = events.TopicCreation(new, validate_only, admit)
@@ -547,7 +548,7 @@ class Controller:
         principal: Principal,
         now_ms: int,
     ) -> list[Outcome]:
-        """Add partitions to topics, or only say whether they could be; one answer for each."""
+        """Add partitions to topics, or only validate the requests; one answer for each."""
         if not self.is_active:
             return [self._elsewhere(growth.name) for growth in growths]
         asked = events.PartitionCreation(growths, validate_only, admit)

@@ -1,9 +1,9 @@
 """A coordinator as the broker runs it: logs, waiting clients and timers around pure cores.
 
-For each partition of an internal topic that this broker leads there is a shard, read back from the
-log when leadership begins and given up when it ends. A turn is performed at once and whole, on the
-event loop: its records are appended as one batch, replayed, and its answers handed out once all
-that the shard has appended counts (in the sense of acks=all). Decisions are the core's.
+Each partition of an internal topic that this broker leads has a shard. It is loaded from the log
+when leadership begins and dropped when it ends. A request is handled in one step on the event loop:
+its records are appended as one batch and replayed, and its responses are sent once all records that
+the shard has appended are committed, as with acks=all. Decisions are the core's.
 """
 
 import asyncio
@@ -37,19 +37,19 @@ R = TypeVar("R")
 
 
 class Core(Protocol[R]):
-    """A shard: what lives in one partition."""
+    """A shard: the coordinator's state of one partition."""
 
     @property
     def next_ms(self) -> int | None:
-        """A time of the steady clock before which `tick` has nothing to do; None: it never has."""
+        """A time on the steady clock before which `tick` has nothing to do; None without timers."""
         ...
 
     def tick(self, now_ms: int) -> CoordinatorResult[R] | None:
-        """Do the first thing that is due; None when nothing is."""
+        """Run the first timer that is due; None when none is."""
         ...
 
     def replay(self, record: R, now_ms: int) -> None:
-        """Make true what a record says."""
+        """Apply a record to the state."""
         ...
 
     def loaded(self, now_ms: int) -> Iterator[CoordinatorResult[R]]:
@@ -57,7 +57,7 @@ class Core(Protocol[R]):
         ...
 
     def resign(self, now_ms: int) -> CoordinatorResult[R]:
-        """Answer all waiting requests NOT_COORDINATOR."""
+        """Answer all waiting requests with NOT_COORDINATOR."""
         ...
 
 
@@ -92,7 +92,7 @@ WAKE_RETRY_S: Final = 1.0
 
 
 class Unloaded(NamedTuple):
-    """A partition that is being loaded, and why it has not been yet: empty on the first attempt."""
+    """A partition that is being loaded, and the last error, which is empty on the first attempt."""
 
     tp: TopicPartition
     reason: str
@@ -100,7 +100,7 @@ class Unloaded(NamedTuple):
 
 @dataclass(slots=True)
 class Held(Generic[S]):
-    """A shard, its partition, and the call that wakes it."""
+    """A shard, its partition, and the timer that wakes it."""
 
     partition: Partition
     shard: S
@@ -113,10 +113,10 @@ class Held(Generic[S]):
 
 
 class Runtime(Generic[S, R]):
-    """The shards of one internal topic that live on this broker. Lives on the event loop.
+    """The shards of one internal topic on this broker. Used on the event loop only.
 
     `leader` gives the partition if it is led here, and raises KafkaError otherwise; `clock_ms` is
-    the wall clock. `carry_out` does what a turn orders, once its records count.
+    the wall clock. `carry_out` performs the orders of a result once its records are committed.
     """
 
     def __init__(
@@ -151,9 +151,9 @@ class Runtime(Generic[S, R]):
         each_isolated(list(self._held), self._resign, "Resignation", name=self._tp)
 
     def on_image(self, new: MetadataImage) -> None:
-        """Take up and give up shards as leadership comes and goes.
+        """Load and drop shards as leadership changes.
 
-        To be called when the replicas have done what the image says.
+        Called when the replicas have applied the image.
         """
         self._image = new
         topic = new.topic(self.topic)
@@ -226,7 +226,7 @@ class Runtime(Generic[S, R]):
         return held
 
     def prompt(self, key: str) -> Held[S] | None:
-        """The shard of a key if what is appended to it counts at once, and is not compressed."""
+        """The key's shard if its records are committed once appended, uncompressed; else None."""
         index = self.partition_of(key)
         held = None if index is None else self._held.get(index)
         if (
@@ -241,12 +241,12 @@ class Runtime(Generic[S, R]):
 
     @property
     def shards(self) -> Sequence[S]:
-        """All shards that live here and are loaded."""
+        """All loaded shards on this broker."""
         return [held.shard for held in self._held.values() if held.loading is None]
 
     @property
     def all_shards(self) -> Sequence[S]:
-        """All shards that live here, also those that are still being loaded."""
+        """All shards on this broker, also those that are still being loaded."""
         return [held.shard for held in self._held.values()]
 
     @property
@@ -289,10 +289,9 @@ class Runtime(Generic[S, R]):
             held.loading = self._loop.create_task(self._load(held))
 
     async def _load(self, held: Held[S]) -> None:
-        """Load a partition, trying until it is done or the broker no longer leads the partition.
+        """Load a partition, retrying until it succeeds or the broker no longer leads it.
 
-        Until then its coordinator is out of reach: to serve some of the log without the rest is
-        worse.
+        Until then its coordinator is unavailable: to serve part of the log would be worse.
         """
         delay_s = FIRST_RETRY_S
         while True:
@@ -334,9 +333,9 @@ class Runtime(Generic[S, R]):
         log.info("Finished loading: partition=%s in %d ms", tp, now_ms - began_ms)
 
     def load_again(self, held: Held[S]) -> None:
-        """Begin again with what the log has: a shard differs from it.
+        """Drop a shard that differs from its log, and load it again.
 
-        Where a record cannot be replayed at all it is left out then, as a whole.
+        A record that cannot be replayed at all is then left out, as a whole.
         """
         log.error(
             "Failed to replay an appended record: partition=%s; loading the partition again",
@@ -350,7 +349,7 @@ class Runtime(Generic[S, R]):
         held.loading = self._loop.create_task(self._load(held))
 
     def _note_failed_load(self, held: Held[S], error: Exception, delay_s: float) -> None:
-        """Log why, with a traceback where the error is none that a log or a disk gives."""
+        """Log why loading failed, with a traceback for errors that no log and no disk raises."""
         known = isinstance(error, (KafkaError, OSError, MemoryError, CorruptBatch))
         held.load_error = str(error) or type(error).__name__
         if held.wake is not None:
@@ -371,7 +370,7 @@ class Runtime(Generic[S, R]):
         _complete(held.shard.resign(self._clock_ms()))
 
     def is_held(self, held: Held[S]) -> bool:
-        """Whether a shard has not been given up since."""
+        """Whether a shard is still in use for its partition."""
         return any(held is one for one in self._held.values())
 
     # --- results
@@ -402,7 +401,7 @@ class Runtime(Generic[S, R]):
     def transaction_ended(
         self, partition: Partition, producer_id: int, *, committed: bool, end: int
     ) -> None:
-        """A marker was appended to a partition that may be one of these, and now ends at `end`."""
+        """Notify a partition's shard, if there is one, of a marker; the log now ends at `end`."""
         if partition.tp.topic != self.topic:
             return
         held = self._held.get(partition.tp.partition)
@@ -437,19 +436,20 @@ class Runtime(Generic[S, R]):
             held.shard.replay(pending, result.now_ms)
 
     def _settle(self, held: Held[S], result: CoordinatorResult[R]) -> None:
-        """Hand out at once what does not have to wait until records count."""
+        """Send at once the responses that need not wait until records are committed."""
         if (result.answers or result.orders) and held.end > held.partition.log.high_watermark:
             self._when_counted(held, result)
         else:
             self._hand_out(held, result)
 
     def _when_counted(self, held: Held[S], result: CoordinatorResult[R]) -> None:
-        """Hand the answers out when everything appended so far counts.
+        """Send the responses once everything appended so far is committed.
 
-        Answers to mere questions too: no client may see what a crash could still undo. Where it
-        never counts nothing is taken back, for it may have been written: the waiter gets an error.
+        Responses to reads wait, too: no client may see what a crash could still undo. If it is
+        never committed nothing is undone, for it may have been written: the waiter gets an error.
         Orders outlast the timeout of the waiting request: what is in the log is carried out. They
-        outlast a new epoch too in which this broker leads on: its log stays, and is not read back.
+        also outlast a new epoch in which this broker stays the leader: its log is kept, and not
+        loaded again.
         """
 
         def complete(code: ErrorCode) -> None:
@@ -540,7 +540,7 @@ class Runtime(Generic[S, R]):
     # --- time
 
     def time(self, held: Held[S]) -> None:
-        """Be woken when the shard next has something to do, if not sooner."""
+        """Set the timer for the shard's next deadline, unless it is set for an earlier one."""
         next_ms = held.shard.next_ms
         if next_ms is None or (held.wake is not None and held.wake_ms <= next_ms):
             return

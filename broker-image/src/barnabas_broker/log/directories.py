@@ -84,11 +84,11 @@ class LogDirectories:
 
     @classmethod
     def take(cls, dirs: Sequence[str | Path]) -> LogDirectories:
-        """Lock every directory, nothing read but whose it is; missing ones are created.
+        """Lock every directory and read whose it is; missing ones are created.
 
-        Then `claim` them and `load` what they hold. A directory that fails with an I/O error is
-        left offline as long as another one works. Raises LogDirectoryError, with one clear line,
-        when none does, for a directory that is locked, and where the process lacks the means.
+        `claim` and `load` follow. A directory with an I/O error is left offline as long as another
+        one works. Raises LogDirectoryError, with one clear line, when none does, for a directory
+        that is locked, and when the process lacks file descriptors or rights.
         """
         taken: list[DirectoryState] = []
         offline: dict[Path, str] = {}
@@ -131,12 +131,12 @@ class LogDirectories:
         )
 
     def states(self) -> dict[Path, Health]:
-        """How each directory of log.dirs fares."""
+        """The state of each directory in log.dirs."""
         found = {each.path: each.health.state for each in self._directories}
         return found | dict.fromkeys(self.offline, Health.OFFLINE)
 
     def claim(self, *, broker_id: int, cluster_id: str) -> None:
-        """Check that every directory is this broker's, and make new ones so.
+        """Check that every directory belongs to this broker, and mark new ones as its own.
 
         All are checked before any is touched. Raises LogDirectoryError naming the owner found.
         """
@@ -178,7 +178,7 @@ class LogDirectories:
         progress.finish(len(self.logs))
 
     def _give_up(self, directory: DirectoryState, error: OSError) -> None:
-        """Go on without a directory that fails at the start, if there is another one."""
+        """Leave a directory that fails at the start offline, if there is another one."""
         directory.refuse_without_means(error)
         reason = error.strerror or str(error)
         for log in self._logs_in(directory):
@@ -199,7 +199,7 @@ class LogDirectories:
             directory.health.on_change = on_change
 
     def probes(self, reserve: Reserve) -> list[tuple[Path, Work]]:
-        """What holds the free room of each volume against the reserve. Each blocks, or hangs."""
+        """Checks of each volume's free space against the reserve. Each blocks, and may hang."""
         return [
             (it.path, partial(it.probe, reserve)) for it in self._directories if it.health.readable
         ]
@@ -211,7 +211,7 @@ class LogDirectories:
 
     @property
     def has_offline(self) -> bool:
-        """Whether some partition may be in an offline directory."""
+        """Whether a directory is offline, so that partitions may be in it."""
         return bool(self.offline) or not all(it.health.readable for it in self._directories)
 
     @property
@@ -232,9 +232,9 @@ class LogDirectories:
     def find_truncated(self, held: Mapping[TopicPartition, bool]) -> bool:
         """Find the logs that may be truncated since an unclean shutdown; whether there are any.
 
-        `held` are the partitions that are on this broker by all that is known, and whether each
-        is in sync here: one that is, and has no log, is among them. A directory with a partition
-        that is still among them at the end is not marked as clean.
+        `held` are the partitions that this broker hosts as far as is known, and whether each is in
+        sync here: one that is in sync and has no log counts as truncated. A directory in which such
+        partitions remain at the end is not marked as cleanly shut down.
         """
         for tp, in_sync in held.items():
             home = self._home.get(tp)
@@ -248,7 +248,7 @@ class LogDirectories:
         return self._order
 
     def volume(self, path: Path) -> VolumeUsage | None:
-        """How full the volume of a directory is, None of one that cannot be used. Blocks."""
+        """How full the volume of a directory is; None for an unusable directory. Blocks."""
         directory = next((it for it in self._directories if it.path == path), None)
         if directory is None or not directory.health.readable:
             return None
@@ -314,9 +314,10 @@ class LogDirectories:
         return sum(home is directory for home in self._home.values())
 
     def delete(self, tp: TopicPartition, now_ms: int) -> None:
-        """Give a partition up: its directory is renamed now and removed after the file delay.
+        """Delete a partition: its directory is renamed now and removed after the file delay.
 
-        Raises KafkaError KAFKA_STORAGE_ERROR, the partition still there, when it cannot be renamed.
+        Raises KafkaError KAFKA_STORAGE_ERROR, with the partition still there, when it cannot be
+        renamed.
         """
         log, directory, target = self._put_away(tp, names.delete_directory)
         due_ms = now_ms + log.config.file_delete_delay_ms
@@ -324,9 +325,9 @@ class LogDirectories:
         self._delete_copy(tp, due_ms)
 
     def set_aside(self, tp: TopicPartition, now_ms: int) -> Path:
-        """Give up a partition of an earlier topic of that name; its directory stays, renamed.
+        """Keep the log of an earlier topic of that name, in a renamed directory.
 
-        Returns where it is now. Raises as `delete` does.
+        Returns its new path. Raises as `delete` does.
         """
         _, _, target = self._put_away(tp, names.stray_directory)
         self._delete_copy(tp, now_ms)
@@ -352,7 +353,7 @@ class LogDirectories:
         return log, directory, target
 
     def _delete_copy(self, tp: TopicPartition, due_ms: int) -> None:
-        """What else there is of a partition that is deleted: half a move."""
+        """Delete the future log of a deleted partition, if it was being moved."""
         if tp in self.unfinished:
             home, path = self.unfinished.pop(tp)
             self._removals.add_tree(path, home.health, due_ms)
@@ -374,9 +375,9 @@ class LogDirectories:
     # --- moves -------------------------------------------------------------------------------
 
     def find(self, path: str) -> DirectoryState | None:
-        """The directory that is configured as ``path``; None for one that is offline.
+        """The directory configured as ``path``; None if it is offline.
 
-        Raises KafkaError LOG_DIR_NOT_FOUND for one that is not configured.
+        Raises KafkaError LOG_DIR_NOT_FOUND if it is not configured.
         """
         if path not in {name for it in self._order for name in (str(it), str(it.absolute()))}:
             raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is none of log.dirs")
@@ -386,7 +387,7 @@ class LogDirectories:
         return None
 
     def prefer(self, tp: TopicPartition, directory: DirectoryState) -> None:
-        """Have a partition that is not here created in ``directory``."""
+        """Create a partition in ``directory`` once it is assigned to this broker."""
         if tp in self.logs:
             return
         self._preferred.pop(tp, None)
@@ -409,16 +410,16 @@ class LogDirectories:
         return move
 
     def home_of(self, tp: TopicPartition) -> DirectoryState:
-        """The directory that a partition which is here lies in."""
+        """The directory that holds a partition's log."""
         return self._home[tp]
 
     def switched(self, move: ReplicaMove) -> None:
-        """The copy of a move has become the log."""
+        """Note that the future log of a move has become the current one."""
         self.logs[move.tp], self._home[move.tp] = move.opened(), move.target
         move.home.cuts.pop(move.tp, None)
 
     def ended(self, move: ReplicaMove, removed: Path | None, now_ms: int) -> None:
-        """A move is over; ``removed`` is the copy that is to go."""
+        """Note that a move is over; ``removed`` is the copy to delete."""
         if self.moves.get(move.tp) is move:
             del self.moves[move.tp]
         if removed is not None:
@@ -427,31 +428,31 @@ class LogDirectories:
             self._removals.add_tree(removed, health, now_ms + delay_ms)
 
     def has_former_copy(self, tp: TopicPartition) -> bool:
-        """Whether a copy that does not count lies in a directory that is offline."""
+        """Whether an outdated copy of the partition is in an offline directory."""
         return tp in self._former_copies
 
     def keep_former_copy(self, tp: TopicPartition) -> None:
-        """A former copy stays where it is until the next start."""
+        """Leave an outdated copy where it is until the next start."""
         self._former_copies.add(tp)
 
     def checkpoint_work_of(self, directory: DirectoryState) -> Work:
-        """The write of one directory's checkpoint files, with the offsets of now."""
+        """The write of one directory's checkpoint files, with the current offsets."""
         return partial(directory.write, directory.checkpoint(self._logs_in(directory)))
 
     # --- truncation --------------------------------------------------------------------------
 
     def truncate(self, tp: TopicPartition, offset: int, *, now_ms: int) -> bool:
-        """Cut a partition's log at ``offset``; False when there is nothing above it. Blocks.
+        """Truncate a partition's log to ``offset``; False when there is nothing above it. Blocks.
 
-        The recovery point on disk goes back first: else what comes after the cut would pass for
-        synced because what was there had been. Raises KafkaError, nothing cut where that fails.
+        The recovery point on disk is lowered first: records appended after the truncation would
+        otherwise pass for synced. Raises KafkaError, with nothing truncated, when that fails.
         """
         log, home = self._held(tp)
         with home.lowered(log, offset, self._logs_in(home)):
             return log.truncate_to(offset, now_ms=now_ms)
 
     def truncate_fully_at(self, tp: TopicPartition, offset: int, *, now_ms: int) -> None:
-        """Drop all of a partition's log and start again, empty, at ``offset``. As `truncate`."""
+        """Delete all records of a log and start it again, empty, at ``offset``. As `truncate`."""
         log, home = self._held(tp)
         with home.lowered(log, offset, self._logs_in(home)):
             log.truncate_fully_at(offset, now_ms=now_ms)
@@ -463,7 +464,7 @@ class LogDirectories:
         return log, home
 
     def checkpoint_surely(self, directory: DirectoryState) -> None:
-        """Write a directory's checkpoints. Blocks; for a thread, too. Raises StorageError."""
+        """Write a directory's checkpoints, from any thread. Blocks. Raises StorageError."""
         directory.write_for(self._logs_in(directory))
 
     # --- background tasks -----------------------------------------------------------------------
@@ -487,7 +488,7 @@ class LogDirectories:
         self._removals.add_files(paths, log.health, due_ms)
 
     def checkpoint_beside(self, tp: TopicPartition) -> None:
-        """Write the checkpoints beside a partition, if it is still there. Blocks."""
+        """Write the checkpoints of a partition's directory, if it is still there. Blocks."""
         if (home := self._home.get(tp)) is not None:
             self.checkpoint_work_of(home)()
 
@@ -525,10 +526,10 @@ class LogDirectories:
     def close(
         self, *, clean: bool = True, broker_epoch: int = -1, now_ms: int = 0, threads: int = 1
     ) -> None:
-        """Close every log and give the directories up; ``threads`` work on each directory.
+        """Close every log and unlock the directories; ``threads`` work on each directory.
 
-        Clean: everything is put on the device, then the marker says so, in each directory whose
-        logs all closed without an error; one that is offline is not touched. Blocks.
+        A clean close syncs everything, then writes the clean shutdown file of each directory whose
+        logs all closed without an error. Offline directories are not touched. Blocks.
         """
 
         def close(directory: DirectoryState) -> None:

@@ -48,13 +48,13 @@ def _ignore(_: Exception | None) -> None:
 
 
 class Copying(Protocol):
-    """Copies partitions from their leaders, where those are other brokers."""
+    """Replicates partitions from leaders on other brokers."""
 
     def copy(self, partition: Partition, topic_id: UUID) -> None:
         """Copy from the leader that the partition's state names, in its epoch, and no other."""
 
     def leave(self, tp: TopicPartition) -> None:
-        """Copy a partition no more; nothing is done to its log from now on."""
+        """Stop copying a partition; its log is not touched from now on."""
 
 
 class ReplicaManager:
@@ -73,11 +73,11 @@ class ReplicaManager:
         commits: GroupCommits | None = None,
         among_others: bool = False,
     ) -> None:
-        """With `commits` records count only once they are on disk.
+        """With `commits`, records count as replicated here only once they are on disk.
 
-        Without `copying` nothing is copied from other brokers. `among_others` only StopReplica says
-        what is deleted: an image may lack a topic because its znodes were removed by hand, and a
-        slip with the ensemble is to cost nothing.
+        Without `copying`, nothing is replicated from other brokers. With `among_others`, only
+        StopReplica deletes partitions: an image may lack a topic because its znodes were removed by
+        hand, and such a mistake must not cost records.
         """
         self._among_others = among_others
         self._copying = copying
@@ -178,10 +178,11 @@ class ReplicaManager:
         return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def on_image(self, old: MetadataImage, new: MetadataImage) -> dict[str, KafkaError]:
-        """Make this broker hold what the new image says, touching only topics that changed.
+        """Create, lead, follow and delete partitions as the new image says.
 
-        Returns the topics for which that could not be done, with the first error of each; the
-        other partitions are not affected. What failed unexpectedly is left to `retry_failed`.
+        Only changed topics are touched. Returns the topics for which that failed, with the first
+        error of each; the other partitions are not affected. Unexpected errors are left to
+        `retry_failed`.
         """
         self._image = new
         failures: dict[str, KafkaError] = {}
@@ -222,7 +223,7 @@ class ReplicaManager:
         self._update(topic, failures, settings_changed=False, numbers=numbers)
 
     def retry_failed(self) -> None:
-        """Apply metadata again where that met an unexpected error; raises the first that stays."""
+        """Apply metadata again where that failed unexpectedly; raises the first new error."""
         failures: dict[str, KafkaError] = {}
         retries = list(self._retries.items())
         for tp, work in retries:
@@ -233,29 +234,29 @@ class ReplicaManager:
             raise KafkaError(error.code, f"Metadata of topic {name} is not applied: {error}")
 
     def shrink_isrs(self) -> None:
-        """Ask that followers which lag for too long leave the in-sync replicas.
+        """Request the removal of followers that lag for too long from the ISRs.
 
-        To be called every half of replica.lag.time.max.ms, as Apache does.
+        Called every half of replica.lag.time.max.ms, as Apache does.
         """
         every = list(self._partitions.values())
         each_isolated(every, Partition.shrink_isr, "ISR expiration", name=_tp_of)
 
     def recheck_held(self) -> None:
-        """Move high watermarks that wait for a replica outside the ISR which has gone silent.
+        """Move high watermarks that wait for a silent replica outside the ISR.
 
-        Such a replica is waited for until replica.lag.time.max.ms have passed, and where neither
-        producers nor followers have anything to send, nothing but the time moves the mark.
+        Such a replica is waited for until replica.lag.time.max.ms have passed. Without produce and
+        fetch requests only this check notices that.
         """
         held, self._context.held = self._context.held, set()
         each_isolated(held, Partition.recheck_high_watermark, "High watermark check", name=_tp_of)
 
     def stop(self, tp: TopicPartition, *, delete: bool, ended: Ended = _ignore) -> bool:
-        """Hold a partition no more; its log is deleted, or left where it is.
+        """Stop hosting a partition; its log is deleted, or left where it is.
 
-        False where its log is being truncated: that is done afterwards, and `ended` is called with
-        the error, or None. Until then a crash would leave the log behind: a deletion must not be
-        confirmed. Raises KafkaError KAFKA_STORAGE_ERROR where a log is out of reach that is to be
-        deleted.
+        False while its log is being truncated: the partition is stopped afterwards, and `ended` is
+        called with the error, or None. A deletion must not be confirmed before that, for a crash
+        would leave the log behind. Raises KafkaError KAFKA_STORAGE_ERROR if a log to delete is in
+        an offline directory.
         """
         if delete and self.is_out_of_reach(tp):
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "its log directory is offline")
@@ -286,10 +287,10 @@ class ReplicaManager:
             self._logs.delete(tp, self._clock_ms())
 
     def _put_off(self, tp: TopicPartition, work: Callable[[], None]) -> bool:
-        """Whether a partition's log is being cut, after which the work will be done.
+        """Queue work behind a truncation of the partition's log; False if none is under way.
 
-        A cut waits for a disk, for which the event loop does not wait. What is said later of the
-        same partition queues behind what was said before.
+        A truncation waits for a disk, for which the event loop must not wait. Later work on the
+        same partition queues behind earlier work.
         """
         log = self._logs.logs.get(tp)
         if log is None or not log.busy:
@@ -298,7 +299,7 @@ class ReplicaManager:
         return True
 
     def _cut_ended(self, tp: TopicPartition) -> None:
-        """Do what waited for the end of a cut."""
+        """Do the work that was queued behind a truncation."""
         waiting = self._after_cut.pop(tp, [])
         for work in waiting:
             self._attempt(tp, work, {})
@@ -310,7 +311,7 @@ class ReplicaManager:
         return self._partitions.get(tp)
 
     def is_out_of_reach(self, tp: TopicPartition) -> bool:
-        """Whether the partition has a replica here whose log directory is offline."""
+        """Whether the partition has a replica here in an offline log directory."""
         partition = self._partitions.get(tp)
         if partition is None:
             return tp in self._out_of_reach
@@ -318,16 +319,16 @@ class ReplicaManager:
 
     @property
     def all_usable(self) -> bool:
-        """Whether every log directory takes records, so that no replica here is counted out."""
+        """Whether every log directory takes records, so that every replica can be used."""
         return self._logs.all_writable
 
     def is_counted_out(self, tp: TopicPartition) -> bool:
-        """Whether a replica that lies here, or should, is one to go on without."""
+        """Whether the controller must do without a replica that belongs on this broker."""
         partition = self._partitions.get(tp)
         return tp in self._out_of_reach if partition is None else partition.counted_out
 
     def counted_out_leaders(self) -> frozenset[TopicPartition]:
-        """What this broker leads and others should lead, for its log directory takes nothing."""
+        """Partitions led here that others should lead: their log directory takes no records."""
         if self.all_usable:
             return frozenset()
         return frozenset(it.tp for it in self if it.is_leader and it.counted_out)
@@ -345,7 +346,7 @@ class ReplicaManager:
         return replace(topic, partitions=partitions)
 
     def on_health(self, health: DirectoryHealth, image: MetadataImage) -> None:
-        """A log directory has changed its state: answer waiting requests, create partitions."""
+        """Handle a changed log directory: answer waiting requests, create partitions."""
         self.reach_version += 1
         inside = [it for it in self._partitions.values() if it.log.health is health]
         if health.state is Health.ONLINE:
@@ -363,7 +364,7 @@ class ReplicaManager:
     def _attempt(
         self, tp: TopicPartition, work: Callable[[], None], failures: dict[str, KafkaError]
     ) -> None:
-        """Do the work of one partition, to be retried after an unexpected error."""
+        """Do the work of one partition; it is retried after an unexpected error."""
         self._retries.pop(tp, None)
         if self._put_off(tp, work):
             return
@@ -388,7 +389,7 @@ class ReplicaManager:
         settings_changed: bool,
         numbers: Collection[int] | None = None,
     ) -> None:
-        """Go through the partitions of a topic that are here: those numbers, or all."""
+        """Update the partitions of a topic that are on this broker: those numbers, or all."""
         if numbers is None or WHOLE_TOPIC in numbers:
             numbers = range(len(topic.partitions))
 

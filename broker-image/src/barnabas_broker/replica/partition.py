@@ -133,7 +133,7 @@ class Partition:
 
     @property
     def counted_out(self) -> bool:
-        """Whether the controller is to go on without this replica, for its log directory."""
+        """Whether the controller must do without this replica, because of its log directory."""
         health = self.log.health
         return not health.writable and replica_demotion.counted_out(
             self.state,
@@ -143,10 +143,10 @@ class Partition:
         )
 
     def become(self, state: PartitionState) -> None:
-        """Take a state from the controller; a new leader epoch starts at the log's end.
+        """Apply a state from the controller; a new leader epoch starts at the log end.
 
-        One that is older than what is known, by leader epoch and then by partition epoch, changes
-        nothing: news may arrive by several ways. The log must not be one that is being cut.
+        A state that is older by leader epoch, then by partition epoch, changes nothing: states may
+        arrive on several paths. The log must not be under truncation.
         """
         known = self.state
         if state.leader_epoch < known.leader_epoch and state is not NOT_LED:
@@ -191,11 +191,11 @@ class Partition:
             assert not self._alone, violated("only a leader has no other replica to wait for")
 
     def trust(self) -> None:
-        """The log has all that counts: it is the leader's, or has caught up with that."""
+        """Note that no committed record is missing: the log is the leader's, or has caught up."""
         self._context.truncated_logs.trust(self.tp)
 
     def take_rules(self, rules: TopicRules) -> None:
-        """Go by changed settings from now on."""
+        """Apply changed settings of the topic."""
         self.rules = rules
         self.log.config = rules.log_config
         self.in_sync.rules = self._in_sync_rules()
@@ -216,7 +216,7 @@ class Partition:
         )
 
     def take_log(self, log: PartitionLog) -> None:
-        """Go on with a copy of the log, in another directory; all it had is in it."""
+        """Switch to a complete copy of the log in another directory."""
         self.log = log
         if self.is_leader:
             self._advance_high_watermark()
@@ -345,16 +345,16 @@ class Partition:
             self._flush_soon(log)
 
     def counts_at_once(self, acks: int) -> bool:
-        """Whether records appended now count for a producer with these `acks` without a wait."""
+        """Whether records appended now are acknowledged to these `acks` without a wait."""
         if self._commits is not None:
             return False
         return acks != ALL_IN_SYNC or self._alone
 
     def verdict(self, end: int, *, acks: int, leader_epoch: int) -> ErrorCode | None:
-        """Whether what was appended below the offset `end`, in that epoch, counts.
+        """The result of a produce request that appended below the offset `end` in that epoch.
 
-        NONE once it does, None while it does not; KAFKA_STORAGE_ERROR, NOT_LEADER_OR_FOLLOWER or
-        NOT_ENOUGH_REPLICAS_AFTER_APPEND where a producer must learn that it may not.
+        NONE once the records are committed, None while they are not; KAFKA_STORAGE_ERROR,
+        NOT_LEADER_OR_FOLLOWER or NOT_ENOUGH_REPLICAS_AFTER_APPEND if they may never be.
         """
         if not self.is_leader or self.state.leader_epoch != leader_epoch:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -405,13 +405,14 @@ class Partition:
 
     @property
     def low_watermark(self) -> int:
-        """Where the first of the replicas on live brokers begins; what is before it is gone."""
+        """The smallest log start offset among the replicas on live brokers."""
         return self.in_sync.low_watermark(self.log.log_start_offset, alive=self._context.alive)
 
     def deletion_verdict(self, offset: int) -> ErrorCode | None:
-        """Whether no live replica has anything before `offset`: NONE once that is so, else None.
+        """The result of DeleteRecords: NONE once no live replica begins before `offset`.
 
-        Or NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR where that is no longer known here.
+        None until then; NOT_LEADER_OR_FOLLOWER or KAFKA_STORAGE_ERROR if this broker cannot tell
+        any more.
         """
         if not self.is_leader:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -420,27 +421,27 @@ class Partition:
         return ErrorCode.NONE if self.low_watermark >= offset else None
 
     def look_at_brokers(self) -> None:
-        """Brokers have gone: what waited for one waits no more.
+        """Answer requests that waited for brokers which have gone, and move the high watermark.
 
-        Neither does the high watermark, where that one was about to join: producers may wait for
-        the mark, and followers have nothing to fetch that would move it.
+        The high watermark may have waited for one that was about to join the ISR: followers then
+        have nothing to fetch that would move it.
         """
         if self.is_leader:
             self._advance_high_watermark()
         self.look_at_deletions()
 
     def recheck_high_watermark(self) -> None:
-        """Move the high watermark where something else than a log end allows it: time, settings."""
+        """Move the high watermark if time or settings allow it, not only a log end."""
         if self.is_leader and self.log.failure is None:
             self._advance_high_watermark()
 
     def look_at_deletions(self) -> None:
-        """Answer deletions that waited for a follower: one has fetched, or has gone."""
+        """Answer DeleteRecords requests that waited for a follower to fetch, or to leave."""
         for deletion in list(self.delete_waiters):
             deletion.look()
 
     def wake(self) -> None:
-        """Answer every waiting request that can be: what it waits for has changed in kind."""
+        """Have every waiting request look again: something else than an offset has changed."""
         waiting = [each.complete for each in (*self.fetch_waiters, *self.appends.fetch_waiters)]
         waiting += [each.wake for each in self.appends.watches]
         waiting += [each.look for each in self.produce_waiters]
@@ -456,7 +457,7 @@ class Partition:
             self._advance_with_followers()
 
     def _own_end(self) -> int:
-        """What this broker's copy counts for; what does not count yet is on its way to the disk."""
+        """The offset below which this broker's log counts; what is above is being synced."""
         log = self.log
         end = log.log_end_offset
         if self._commits is not None:
@@ -558,13 +559,13 @@ class Partition:
             self.look_at_deletions()
 
     def follower_stayed(self, broker: int, *, fetched_ms: int, broker_epoch: int) -> None:
-        """A follower went on asking for the end of the log, at last at that time."""
+        """Note that a follower was at the log end until that time."""
         self.in_sync.stayed(broker, fetched_ms=fetched_ms, broker_epoch=broker_epoch)
 
     def shrink_isr(self) -> None:
-        """Ask that followers which lag for too long leave the ISR; to be called now and then.
+        """Request the removal of followers that lag for too long; called periodically.
 
-        What holds the high watermark back may have ended with the time, too.
+        A replica outside the ISR that held the high watermark back may have timed out, too.
         """
         if not self.is_leader or self._alone or self.log.failure is not None:
             return
@@ -578,7 +579,7 @@ class Partition:
             self._advance_with_followers()
 
     def isr_changed(self, state: PartitionState) -> None:
-        """A change of the ISR that was asked for has been written."""
+        """Apply a requested ISR change that has been written."""
         if self.in_sync.change_committed(
             isr=state.isr, leader_epoch=state.leader_epoch, partition_epoch=state.partition_epoch
         ):
@@ -587,7 +588,7 @@ class Partition:
             self._advance_high_watermark()
 
     def isr_change_refused(self, change: IsrChange) -> None:
-        """A change of the ISR was not made, and will not be."""
+        """Withdraw a requested ISR change that was refused."""
         self.in_sync.change_refused(change)
         self.appends.changed()
         self._advance_high_watermark()
@@ -607,10 +608,10 @@ class Partition:
         return info
 
     def take_marks(self, *, high_watermark: int, log_start: int) -> None:
-        """Follow the leader's high watermark and log start, as far as this copy has come.
+        """Follow the leader's high watermark and log start offset, as far as this log reaches.
 
-        The mark never goes back: what was committed stays so, also where a new leader has yet to
-        learn of it.
+        The high watermark never goes back: committed records stay committed, also while a new
+        leader has yet to learn of them.
         """
         log = self.log
         if min(high_watermark, log.log_end_offset) > log.high_watermark:
@@ -630,17 +631,17 @@ class Partition:
 
     @property
     def cut(self) -> "ThreadFuture[object] | None":
-        """What is cutting the log in a thread, if anything is."""
+        """The truncation of the log that is under way in a thread, if any."""
         return self._cut
 
     def begin_cut(self, cut: "ThreadFuture[object]") -> None:
-        """The log is being cut in a thread: until that has ended nothing else may touch it."""
+        """Note that a thread truncates the log: nothing else may touch it until `end_cut`."""
         assert self._cut is None, violated("a log is cut by one at a time")
         self._cut = cut
         self.log.busy = True
 
     def end_cut(self, cut: "ThreadFuture[object]") -> None:
-        """The cut has ended, well or not; what waited for that is done."""
+        """Note the end of a truncation, successful or not, and do what waited for it."""
         assert cut.done(), violated("a cut ends with its thread's work")
         if self._cut is cut:
             self._cut = None

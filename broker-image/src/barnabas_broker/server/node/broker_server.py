@@ -1,4 +1,4 @@
-"""One broker put together: its parts in the order they need each other."""
+"""The composition root of a broker: creates its parts, starts them and stops them, in order."""
 
 import asyncio
 import contextlib
@@ -136,7 +136,7 @@ class BrokerServer:
         return self.socket_server.listeners
 
     async def start(self) -> None:
-        """Come up; on return clients are served.
+        """Start the broker; on return clients are served.
 
         Raises StartupError, LogDirectoryError, CoordinationError or MalformedZnodeError, each with
         one line for the operator; call `stop` then too.
@@ -192,7 +192,7 @@ class BrokerServer:
         log.info("broker %d is ready after %.0f ms", broker_id, took_ms)
 
     async def _load(self, logs: LogDirectories, governed: Controller, now_ms: int) -> None:
-        """Open every log, which may take minutes; a stop waits for no more than those it is at."""
+        """Load every log, which may take minutes; a stop waits only for logs being loaded."""
         self._lifecycle.state = BrokerState.RECOVERY
         loading = asyncio.get_running_loop().run_in_executor(
             None,
@@ -356,11 +356,11 @@ class BrokerServer:
             self._stops.push_async_callback(part.stop)
 
     async def log_dirs_failed(self) -> LogDirectoryError:
-        """Wait until this broker may not go on, for it has no disk left; returns why."""
+        """Wait until no log directory is usable and the broker must stop; returns why."""
         return await asyncio.shield(self._log_dirs_failed)
 
     async def hand_over(self) -> None:
-        """Before a stop: have others lead what this broker leads, where there are others."""
+        """Perform a controlled shutdown: other brokers take the leaderships, if there are any."""
         if self.broker.controller.shared:
             self._lifecycle.state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
             broker = self.broker
@@ -373,7 +373,7 @@ class BrokerServer:
                 await asyncio.to_thread(self._coordination.close)
 
     async def stop(self) -> None:
-        """Go down cleanly, in the reverse order of the start; safe after one that failed."""
+        """Stop cleanly, in the reverse order of the start; safe after a start that failed."""
         self._lifecycle.state = BrokerState.SHUTTING_DOWN
         await self._stops.aclose()
 
@@ -484,7 +484,7 @@ class BrokerServer:
         )
 
     def _apply_metadata(self, old: MetadataImage, new: MetadataImage) -> dict[str, KafkaError]:
-        """Do what an image says: first the replicas, then the coordinators that live in some."""
+        """Apply an image to the replicas, then to the coordinators whose logs they are."""
         broker = self.broker
         failures = broker.replicas.on_image(old, new)
         steps = (
@@ -498,19 +498,19 @@ class BrokerServer:
         return failures
 
     def _apply_metadata_again(self) -> None:
-        """Have coordinators live in replicas that did later what the image says."""
+        """Apply the image to coordinators whose replicas applied it late."""
         image = self.broker.controller.image
         self._apply_metadata(image, image)
 
     def _register_trusted(self) -> None:
-        """No log may be truncated any more: update this broker's registration."""
+        """Update the registration: no log of this broker may be truncated any more."""
         log.info("All replicas are leaders or in sync")
         with contextlib.suppress(RuntimeError):  # The broker is stopping.
             done = self.broker.controller.run(lambda governed: governed.trust(now_ms=clock_ms()))
             done.add_done_callback(_log_failed_registration)
 
     def _watch(self, logs: LogDirectories) -> None:
-        """Watch log directories fill up, fail and recover; errors occur in any thread."""
+        """Watch log directories fill up, fail and recover; errors are reported by any thread."""
         loop = asyncio.get_running_loop()
         self._log_dirs_failed = loop.create_future()
 

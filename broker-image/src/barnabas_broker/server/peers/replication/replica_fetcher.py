@@ -184,7 +184,7 @@ class ReplicaFetcher:
         self._task = background().keep(self.name, self._run)
 
     async def stop(self) -> None:
-        """Fetch no more; what was received and not appended is received again by the next."""
+        """Stop fetching; what was received but not appended is fetched again by the next."""
         tasks = {task for task in (self._task, self._cutting) if task is not None}
         for task in tasks:
             task.cancel()
@@ -192,7 +192,7 @@ class ReplicaFetcher:
             await asyncio.wait(tasks)
 
     def copy(self, partition: Partition, topic_id: UUID, leader_epoch: int) -> None:
-        """Copy a partition, in that leader epoch; one that is copied so already goes on."""
+        """Copy a partition in that leader epoch; nothing changes if it is copied so already."""
         known = self.copied.get(partition.tp)
         if (
             known is not None
@@ -205,7 +205,7 @@ class ReplicaFetcher:
         self._notice(partition.tp)
 
     def _notice(self, tp: TopicPartition) -> None:
-        """Have a partition asked about that no round could ask about before."""
+        """Include a partition that earlier rounds could not ask about."""
         self._touched[tp] = None
         self._changed.set()
         if self._fetching:  # Without this one, and for up to `replica.fetch.wait.max.ms`.
@@ -217,7 +217,7 @@ class ReplicaFetcher:
             await self._link.hurry(self._settings()[keys.REPLICA_SOCKET_TIMEOUT_MS] / 1000)
 
     def leave(self, tp: TopicPartition) -> None:
-        """Copy a partition no more."""
+        """Stop copying a partition."""
         self.copied.pop(tp, None)
         self._touched[tp] = None
 
@@ -251,13 +251,13 @@ class ReplicaFetcher:
         await self._pause(max(0.0, min([backoff_s, *delayed])))
 
     async def _pause(self, pause_s: float) -> None:
-        """Wait, but no longer than until another partition is to be copied."""
+        """Wait, at most until another partition is to be copied."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(pause_s):
                 await self._changed.wait()
 
     async def _round(self) -> bool:
-        """Ask once whatever there is to ask; False if that is nothing."""
+        """Send one round of requests; False if there was nothing to ask."""
         timeout_s = self._settings()[keys.REPLICA_SOCKET_TIMEOUT_MS] / 1000
         touched, self._touched = self._due(), {}
         try:
@@ -295,7 +295,7 @@ class ReplicaFetcher:
         asked: Mapping[TopicPartition, Ask],
         timeout_s: float,
     ) -> None:
-        """Ask about all, in one request unless such a one failed; see `parts`."""
+        """Ask about all partitions, in one request unless such a request failed; see `parts`."""
         parts = self._parts.split(asked)
         for part in parts:
             if len(parts) > 1:
@@ -311,7 +311,7 @@ class ReplicaFetcher:
                 outcome.passed += 1
 
     async def _apart(self, tp: TopicPartition, each: Copied, step: Callable[[], Step]) -> None:
-        """Perform a step, if nothing has been said about the partition; what fails is its own."""
+        """Perform a partition's step, unless its state changed; a failure is its own."""
         try:
             if self._current(tp, each):
                 await self._perform(tp, each, step())
@@ -345,7 +345,7 @@ class ReplicaFetcher:
                     self._failed(tp, each)
 
     def _due(self) -> dict[TopicPartition, None]:
-        """The partitions of which it is to be found what to ask."""
+        """The partitions whose next request has to be determined again."""
         touched, now = self._touched, self._loop.time()
         for tp in self._delayed:
             each = self.copied.get(tp)
@@ -395,7 +395,7 @@ class ReplicaFetcher:
     def _questions(
         self, ready: Mapping[TopicPartition, Copied]
     ) -> dict[TopicPartition, follower.Question | Truncate | None]:
-        """What to ask of those, records excepted: these are asked for until it is found again."""
+        """The next requests of those partitions; fetches repeat until determined again."""
         asked: dict[TopicPartition, follower.Question | Truncate | None] = {}
         for tp, each in ready.items():
             asking = None
@@ -511,7 +511,7 @@ class ReplicaFetcher:
         )
 
     def _current(self, tp: TopicPartition, each: Copied) -> bool:
-        """Whether nothing has been said about the partition since it was asked about."""
+        """Whether the partition's state is the one that the request was made for."""
         return self.copied.get(tp) is each and each.partition.leader_epoch == each.leader_epoch
 
     # --- effects
@@ -538,7 +538,7 @@ class ReplicaFetcher:
             self._cutting = background().once(f"cuts of {self.name}", self._cut_all())
 
     async def _cut_all(self) -> None:
-        """Cut one log after the other: what the controller says of one that is cut has to wait."""
+        """Truncate logs one after the other; the controller's requests for each wait meanwhile."""
         while self._cuts:
             tp, each, cut = self._cuts.popleft()
             try:

@@ -63,7 +63,15 @@ class FlushPlan:
 class Unflushed:
     """What a log has changed on disk and not flushed, beside the bytes of its segments."""
 
-    __slots__ = ("created", "directory_changed", "flushed_ms", "generation", "names", "rolled")
+    __slots__ = (
+        "created",
+        "directory_changed",
+        "flushed_ms",
+        "generation",
+        "names",
+        "rolled",
+        "segments_changed",
+    )
 
     def __init__(self) -> None:
         #: side files in the log's directory, written since the last plan; names, because an idle
@@ -71,6 +79,8 @@ class Unflushed:
         self.names: set[str] = set()
         #: files were created, renamed or removed since the last plan
         self.directory_changed = False
+        #: segments were made, replaced, cut or sealed since the last plan
+        self.segments_changed = False
         #: the directory itself was made since the last plan
         self.created = False
         #: a segment was rolled since the last plan
@@ -79,6 +89,11 @@ class Unflushed:
         self.generation = 0
         #: when the last flush ended
         self.flushed_ms = 0
+
+    @property
+    def anything(self) -> bool:
+        """Whether a plan has something to sync though no record is unflushed."""
+        return bool(self.names) or self.directory_changed or self.segments_changed or self.created
 
     def is_due(self, messages: int, config: LogConfig, now_ms: int) -> bool:
         """True when ``messages`` unflushed ones are too many, too old, or a segment was rolled."""
@@ -110,5 +125,5 @@ class Unflushed:
             parent=directory.parent if self.created else None,
         )
         self.names = set()
-        self.directory_changed = self.created = self.rolled = False
+        self.directory_changed = self.segments_changed = self.created = self.rolled = False
         return plan

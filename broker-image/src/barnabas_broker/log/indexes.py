@@ -142,8 +142,8 @@ class _Index(ABC):
         """The entries; raises CorruptIndexError where the file cannot have been written so."""
 
     @abstractmethod
-    def write(self) -> None:
-        """Bring the file up to the entries in memory."""
+    def write(self) -> bool:
+        """Bring the file up to the entries in memory; True where it lacked some."""
 
     def _write_behind(self) -> None:
         """Write what is pending, if that can be done: the batch is in the log, nothing may fail.
@@ -318,14 +318,15 @@ class OffsetIndex(_Index):
         self._entries, self._firsts = array("Q"), array("i")
         self._file.cut(0)
 
-    def write(self) -> None:
-        """Bring the file up to the entries in memory."""
+    def write(self) -> bool:
+        """Bring the file up to the entries in memory; True where it lacked some."""
         if self._entries is None or len(self._entries) == self._file.written:
-            return
+            return False
         pending = self._entries[self._file.written :]
         if sys.byteorder == "little":
             pending.byteswap()
         self._file.write(pending.tobytes())
+        return True
 
 
 def _position_of(entry: int) -> int:
@@ -422,10 +423,11 @@ class TimeIndex(_Index):
         self._entries, self._offsets = array("q"), array("i")
         self._file.cut(0)
 
-    def write(self) -> None:
-        """Bring the file up to the entries in memory."""
+    def write(self) -> bool:
+        """Bring the file up to the entries in memory; True where it lacked some."""
         if self._entries is None or len(self._entries) == self._file.written:
-            return
+            return False
         start = self._file.written
         pending = zip(self._entries[start:], self._offsets[start:], strict=True)
         self._file.write(b"".join(_TIME_ENTRY.pack(time, offset) for time, offset in pending))
+        return True

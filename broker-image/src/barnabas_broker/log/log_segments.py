@@ -158,6 +158,10 @@ class LogSegments(Sequence[Segment]):
             if segment.stats is None and end <= up_to and size == segment.size:
                 segment.stats = found
 
-    def write_stats(self, directory: Path) -> None:
+    def write_stats(self, directory: Path) -> bool:
+        """Write the statistics of all segments; False where the file has them."""
         known = {s.base_offset: (s.size, s.stats) for s in self._segments if s.stats is not None}
-        segment_stats.write(directory, known)
+        changed = segment_stats.read(directory) != known
+        if changed:
+            segment_stats.write(directory, known)
+        return changed

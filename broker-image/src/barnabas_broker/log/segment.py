@@ -201,23 +201,29 @@ class Segment:
         self.make_active()
         assert self.file.size == position, violated("what was not appended is not in the file")
 
-    def seal(self) -> None:
-        """Finish a segment that takes no more appends: last time entry, files trimmed."""
+    def seal(self) -> bool:
+        """Finish a segment that takes no more appends: last time entry, files trimmed.
+
+        True where its indexes had entries to write.
+        """
         self._note_max_timestamp()
+        changed = self.write_indexes()
         self.offsets.trim()
         self.times.trim()
-        self.aborted.write()
         self.file.trim()
+        return changed
 
     def _note_max_timestamp(self) -> None:
         if self.max_timestamp >= 0:
             self.times.maybe_append(self.max_timestamp, self.offset_of_max_timestamp)
 
-    def write_indexes(self) -> None:
-        """Bring the index files up to memory, before a flush moves the recovery point."""
-        self.offsets.write()
-        self.times.write()
-        self.aborted.write()
+    def write_indexes(self) -> bool:
+        """Bring the index files up to memory, before a flush moves the recovery point.
+
+        True where one had entries to write.
+        """
+        written = [index.write() for index in (self.offsets, self.times, self.aborted)]
+        return any(written)
 
     def sync_indexes(self) -> None:
         """Force the index files to the device. Blocks. Raises OSError."""

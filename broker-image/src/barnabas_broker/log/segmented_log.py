@@ -139,6 +139,7 @@ class SegmentedLog:
         log = cls(directory, tp, config, loaded, health or DirectoryHealth(directory.parent))
         log._unflushed.flushed_ms = now_ms
         log._unflushed.directory_changed = log._unflushed.created = new or not clean
+        log._unflushed.segments_changed = new or not clean
         if not clean:
             # What the last process wrote beside the log may never have been synced.
             log._unflushed.names |= {
@@ -240,7 +241,8 @@ class SegmentedLog:
         assert self.active.base_offset == self.log_end_offset, violated(
             "a new segment begins at the log end"
         )
-        self._unflushed.directory_changed = self._unflushed.rolled = True
+        self._unflushed.segments_changed = self._unflushed.rolled = True
+        self._unflushed.directory_changed = True
         self.segments.write_stats(self.directory)
         return segment
 
@@ -271,6 +273,7 @@ class SegmentedLog:
         if offset > (latest if latest is not None else 0):
             path = self._snapshots.write(offset, self.producers.producers.values())
             self._unflushed.names.add(path.name)
+            self._unflushed.directory_changed = True
 
     @property
     def failure(self) -> str | None:
@@ -330,6 +333,7 @@ class SegmentedLog:
         assert offset >= self.log_start_offset, violated("the log start only grows")
         self.log_start_offset = offset
         self.high_watermark = max(self.high_watermark, offset)
+        self._unflushed.segments_changed |= offset > self.recovery_point
         self.recovery_point = max(self.recovery_point, offset)
         self.durable_offset = max(self.durable_offset, offset)
         self._epochs_changed(self.epochs.truncate_from_start(offset))
@@ -479,6 +483,7 @@ class SegmentedLog:
 
     def _end_at(self, offset: int) -> None:
         self._unflushed.generation += 1
+        self._unflushed.segments_changed = True
         self.log_end_offset = offset
         # As Kafka's `UnifiedLog.truncateTo`: records may have been deleted above the cut.
         self.log_start_offset = min(self.log_start_offset, offset)
@@ -508,6 +513,7 @@ class SegmentedLog:
         """Drop everything and start again, empty, at ``offset``; or keep it where that fails."""
         segments, removed = self.segments, list[Path]()
         self._unflushed.generation += 1
+        self._unflushed.segments_changed = True
         try:
             self._snapshots.remove_above(-1)
             removed = self._remove_segments(len(segments), from_end=True)
@@ -573,7 +579,8 @@ class SegmentedLog:
         Call ``plan.run()`` in a thread, then ``flushed(plan)`` on the loop. The plan holds its
         files itself: retention, truncation and deletion meanwhile do it no harm.
         """
-        unflushed = self.segments.from_floor(self.recovery_point)
+        changed = self.recovery_point < self.log_end_offset or self._unflushed.segments_changed
+        unflushed = self.segments.from_floor(self.recovery_point) if changed else []
         self._epochs_changed(False)
         try:
             return self._unflushed.plan(unflushed, self.directory, up_to=self.log_end_offset)
@@ -627,20 +634,33 @@ class SegmentedLog:
         plan.run()
         self.flushed(plan, now_ms=now_ms)
 
-    def close(self, *, clean: bool = True, now_ms: int = 0) -> None:
-        """Close the log; clean: snapshot, trim the indexes, and put everything on the device."""
-        if clean and self.health.readable:
-            try:
-                self._take_snapshot()
-                for segment in self.segments:
-                    segment.write_indexes()
-                self.active.seal()
-            except OSError as error:
-                self._fail(error)
-            self.segments.write_stats(self.directory)
-            self._unflushed.directory_changed = True
+    def seal(self, *, now_ms: int) -> None:
+        """Bring the log to the device as a clean stop leaves it: with a snapshot, indexes trimmed.
+
+        Where all of it is there, nothing is synced: most logs of a broker that stops are idle.
+        Blocks. Raises StorageError.
+        """
+        if not self.health.readable:
+            self._refuse()
+        try:
+            self._take_snapshot()
+            changed = [segment.write_indexes() for segment in self.segments[:-1]]
+            changed.append(self.active.seal())
+        except OSError as error:
+            self._fail(error)
+        self._unflushed.segments_changed |= any(changed)
+        behind = self.recovery_point < self.log_end_offset
+        # Behind, a plan may have been made that never ran, and that knew of new files.
+        self._unflushed.directory_changed |= self.segments.write_stats(self.directory) or behind
+        self._epochs_changed(False)
+        if behind or self._unflushed.anything:
             self.flush(now_ms=now_ms)
-            if self._epochs_unwritten:
-                self._refuse()
+        if self._epochs_unwritten:
+            self._refuse()
+
+    def close(self, *, clean: bool = True, now_ms: int = 0) -> None:
+        """Close the log; clean: seal it."""
+        if clean and self.health.readable:
+            self.seal(now_ms=now_ms)
         self.health = DirectoryHealth.gone(self.health.path, CLOSED)
         self.segments = LogSegments([])

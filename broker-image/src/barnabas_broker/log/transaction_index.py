@@ -75,15 +75,16 @@ class TransactionIndex:
         with contextlib.suppress(OSError):
             self.write()
 
-    def write(self) -> None:
-        """Bring the file up to the entries in memory. Raises OSError."""
+    def write(self) -> bool:
+        """Bring the file up to the entries in memory; True where it lacked some. Raises OSError."""
         pending = self._entries[self._written :]
         if not pending:
-            return
+            return False
         if self._file is None:
             self._file = DataFile.open(self.path, create=True)
         self._file.append(b"".join(ENTRY.pack(_VERSION, *entry) for entry in pending))
         self._written = len(self._entries)
+        return True
 
     def collect(self, start: int, end: int) -> tuple[list[AbortedTransaction], bool]:
         """Aborts that concern offsets in [start, end), and whether later segments can be left."""

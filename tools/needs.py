@@ -72,6 +72,8 @@ NEEDS = (
     Need("mkfs.ext4", on_path("mkfs.ext4"), "e2fsprogs", "mkfs.ext4"),
     Need("redis-server", on_path("redis-server"), "redis-server", "redis-server"),
     Need("strace", on_path("strace"), "strace", "strace"),
+    Need("zsh", on_path("zsh"), "zsh", "zsh"),
+    Need("fish", on_path("fish"), "fish", "fish"),
     Need("xfs_io", on_path("xfs_io"), "xfsprogs", "xfs_io and mkfs.xfs"),
 )
 

@@ -32,7 +32,9 @@ def test_versions_of_java(answer: str, major: int | None) -> None:
 def test_missing_programs_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An old Java does not do, nor one without its compiler."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    others = ["kcat", "go", "npm", "gcc", "mkfs.ext4", "redis-server", "strace", "xfs_io"]
+    others = [
+        "kcat", "go", "npm", "gcc", "mkfs.ext4", "redis-server", "strace", "zsh", "fish", "xfs_io"
+    ]  # fmt: skip
     assert [need.program for need in needs.missing()] == ["java", "mvn", *others]
     add_program(tmp_path, "mvn")
     add_program(tmp_path, "java", "echo 'openjdk version \"11.0.2\"' >&2")

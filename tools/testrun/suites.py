@@ -215,7 +215,7 @@ SUITES: Final = (
         limit_minutes=26,
         budget_minutes=11,
         tests=Tests(CLIENTS, options=SIDE_BY_SIDE),
-        needs=(*_APACHE, "kcat", "go", "redis-server", "gcc", "strace"),
+        needs=(*_APACHE, "kcat", "go", "redis-server", "gcc", "strace", "zsh", "fish"),
         prepared_by=("releases",),
         covers=("pip-clients",),
     ),

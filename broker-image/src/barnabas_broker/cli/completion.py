@@ -15,6 +15,14 @@ PROGRAM = "barnabas"
 VARIABLE = "_BARNABAS_COMPLETE"
 # A completion that takes longer is useless.
 TIMEOUT_S = 2.0
+# What click's scripts lack: a bare .zshrc does not load compdef, a description may have commas.
+_MENDED: Final = {
+    "zsh": (
+        "    compdef ",
+        "    (( $+functions[compdef] )) || { autoload -Uz compinit && compinit }\n    compdef ",
+    ),
+    "fish": ('string split ","', 'string split --max 1 ","'),
+}
 
 
 @click.command()
@@ -32,7 +40,10 @@ def completion(shell: str) -> None:
         raise CommandError(f"there is no completion for {shell}")
     # The script alone: click's own way asks for the shell's version, which need not be here.
     made = found(click.Command(PROGRAM), {}, PROGRAM, VARIABLE)
-    click.echo(made.source_template % made.source_vars())
+    script = made.source_template % made.source_vars()
+    if shell in _MENDED:
+        script = script.replace(*_MENDED[shell])
+    click.echo(script)
 
 
 def topic_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:

@@ -33,7 +33,8 @@ __all__ = ["pytest_terminal_summary"]
 ORDER: Final = (
     "test_newcomer", "test_install", "test_quickstart", "test_topics", "test_skew",
     "test_refusals", "test_healing", "test_three_racks", "test_users", "test_secured",
-    "test_listeners", "test_authorities", "test_removal", "test_manifest", "test_topology_labels",
+    "test_listeners", "test_cert_manager", "test_authorities", "test_removal", "test_manifest",
+    "test_topology_labels",
 )  # fmt: skip
 # Drift that no event tells of is reverted at the next resync, every 30 s by default.
 RESYNC_S: Final = 5

@@ -28,7 +28,8 @@ REPLACEMENT: Final = 3 * RUN
 BEGIN: Final = "BEGIN CERTIFICATE"
 
 
-@pytest.mark.timeout(6 * RUN)
+# Without images and cluster, which have their own limits.
+@pytest.mark.timeout(seconds(6 * RUN), func_only=True)
 def test_authorities_are_replaced_under_load(secured: Cluster) -> None:
     """The brokers' and the clients', at once, under librdkafka and Java; the old ones end last.
 

@@ -411,8 +411,8 @@ class Partition:
     def deletion_verdict(self, offset: int) -> ErrorCode | None:
         """The result of DeleteRecords: NONE once no live replica begins before `offset`.
 
-        None until then; NOT_LEADER_OR_FOLLOWER or KAFKA_STORAGE_ERROR if this broker cannot tell
-        any more.
+        None until then; NOT_LEADER_OR_FOLLOWER or KAFKA_STORAGE_ERROR if this broker no longer
+        knows.
         """
         if not self.is_leader:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER

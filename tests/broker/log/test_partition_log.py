@@ -129,6 +129,28 @@ def test_a_batch_larger_than_a_segment_is_refused(tmp_path: Path) -> None:
     refused(ErrorCode.RECORD_LIST_TOO_LARGE, append, open_log(tmp_path, SMALL), batch_of(size=400))
 
 
+def test_a_follower_takes_a_batch_larger_than_a_segment(tmp_path: Path) -> None:
+    """It is in the leader's log, where `segment.bytes` was larger: the next ones are behind it."""
+    log = open_log(tmp_path, SMALL)
+    for offset in range(3):
+        data = batch_of(size=400, offset=offset, leader_epoch=0)
+        log.append_as_follower(data, now_ms=NOW)
+    assert bases(log) == [0, 1, 2]
+    log.advance_high_watermark(3)
+    assert read_all(log) == [0, 1, 2]
+
+
+def test_a_follower_without_room_has_no_epoch_of_records_that_it_lacks(tmp_path: Path) -> None:
+    """In an election by log ends it would win over a replica with more records."""
+    with using(Disk(tmp_path)) as disk:
+        log = open_log(tmp_path)
+        log.append_as_follower(batch_of(offset=0, leader_epoch=1), now_ms=NOW)
+        disk.fail("pwrite", errno.ENOSPC, path=".log")
+        data = batch_of(offset=1, leader_epoch=1) + batch_of(offset=2, leader_epoch=5)
+        refused(ErrorCode.KAFKA_STORAGE_ERROR, log.append_as_follower, data, now_ms=NOW)
+    assert (log.latest_epoch, log.log_end_offset) == (1, 1)
+
+
 RUNS = st.lists(
     st.lists(
         st.builds(

@@ -91,6 +91,7 @@ class PartitionLog(SegmentedLog):
                         duplicate=True,
                     )
             plan = self.producers.check(sequenced, origin)
+        self._check_fits(len(buffer))
         if leader_epoch > self.epochs.latest:
             self.assign_epoch_start(leader_epoch, first_offset)
         self._write(buffer, appended, plan, batches.max_timestamp, now_ms)
@@ -120,6 +121,7 @@ class PartitionLog(SegmentedLog):
         """
         if not self.health.writable:
             self._refuse()
+        self._check_fits(len(batch))
         first_offset = self.log_end_offset
         stamp(batch, 0, base_offset=first_offset, leader_epoch=leader_epoch)
         if leader_epoch > self.epochs.latest:
@@ -190,6 +192,7 @@ class PartitionLog(SegmentedLog):
 
         A batch that is cut off at the end of the buffer is left out: the next fetch brings it. So
         are batches of an epoch newer than `max_epoch` and all behind: another leader wrote them.
+        What the leader has is taken although `segment.bytes` has become smaller since.
         Raises KafkaError: CORRUPT_MESSAGE for a wrong CRC or length, OFFSET_OUT_OF_RANGE for
         offsets that do not continue the log; StorageError.
         """
@@ -207,17 +210,22 @@ class PartitionLog(SegmentedLog):
             "a follower appends nothing of a newer leader than its own"
         )
         plan = self.producers.check(sequenced, Origin.REPLICATION) if sequenced else None
-        for batch in found:
-            if batch.magic < 2:
-                self._epochs_changed(self.epochs.clear())
-            elif batch.leader_epoch > self.epochs.latest:
-                self.assign_epoch_start(batch.leader_epoch, batch.base_offset)
         first_offset, last_offset = found[0].base_offset, found[-1].last_offset
-        if last_offset - self.log_end_offset > MAX_RELATIVE_OFFSET:
-            self.roll_at(first_offset, now_ms)
         youngest = max(batch.max_timestamp for batch in found)
         whole = view[: found[-1].next_position]
-        self._write(whole, appended, plan, youngest, now_ms)
+        try:
+            for batch in found:
+                if batch.magic < 2:
+                    self._epochs_changed(self.epochs.clear())
+                elif batch.leader_epoch > self.epochs.latest:
+                    self.assign_epoch_start(batch.leader_epoch, batch.base_offset)
+            if last_offset - self.log_end_offset > MAX_RELATIVE_OFFSET:
+                self.roll_at(first_offset, now_ms)
+            self._write(whole, appended, plan, youngest, now_ms)
+        except Exception:
+            # An epoch without its records would win an election by log ends over more records.
+            self._epochs_changed(self.epochs.truncate_from_end(self.log_end_offset))
+            raise
         self._count_stored(found)
         return AppendInfo(first_offset, last_offset, -1, self.log_start_offset, youngest)
 
@@ -273,14 +281,16 @@ class PartitionLog(SegmentedLog):
     def _segment_for(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> Segment:
         """The active segment, a new one if this append must not go into the old."""
         segment = self.segments.active
+        if self._must_roll(segment, size, last_offset, max_timestamp, now_ms):
+            return self.roll(now_ms)
+        return segment
+
+    def _check_fits(self, size: int) -> None:
         if size > self.config.segment_bytes:
             raise KafkaError(
                 ErrorCode.RECORD_LIST_TOO_LARGE,
                 f"{size} bytes do not fit in a segment of {self.config.segment_bytes}",
             )
-        if self._must_roll(segment, size, last_offset, max_timestamp, now_ms):
-            return self.roll(now_ms)
-        return segment
 
     def _must_roll(
         self, segment: Segment, size: int, last_offset: int, max_timestamp: int, now_ms: int

@@ -9,7 +9,16 @@ from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.health import Finding
 from barnabas_kafka.errors import KafkaError
 from tests.broker.log.disk import Disk, using
-from tests.broker.log.samples import NOW, TP, fill, housekeep, open_directories, read_all
+from tests.broker.log.samples import (
+    NOW,
+    TP,
+    append,
+    batch_of,
+    fill,
+    housekeep,
+    open_directories,
+    read_all,
+)
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EMFILE])
@@ -75,4 +84,22 @@ def test_a_truncation_that_fails_leaves_a_log_that_ends_where_its_files_do(
         logs = open_directories(tmp_path / "data", config=LogConfig(segment_bytes=200))
         assert logs.clean_start
         assert logs.logs[TP].log_end_offset == end + 1
+        logs.close(now_ms=NOW)
+
+
+def test_no_sequence_of_a_batch_that_was_cut_passes_for_a_duplicate(tmp_path: Path) -> None:
+    """Though the producers could not be read at first: it would be acknowledged, and lost."""
+    with using(Disk(tmp_path)) as disk:
+        logs = open_directories(tmp_path / "data")
+        log = logs.create(TP, LogConfig(segment_bytes=200), None, NOW)
+        for sequence in range(6):
+            append(log, batch_of(producer=(7, 0, sequence)))
+        disk.fail("open", errno.EMFILE, path=".snapshot", times=1)
+        with pytest.raises(KafkaError):
+            logs.truncate(TP, 3, now_ms=NOW)
+        log.health.found(Finding.ROOM, "")
+        logs.truncate(TP, 3, now_ms=NOW)
+        assert log.log_end_offset == 3
+        append(log, batch_of(producer=(7, 0, 3)))
+        assert log.log_end_offset == 4
         logs.close(now_ms=NOW)

@@ -40,6 +40,7 @@ from barnabas_broker.log.names import (
     SWAP,
     segment_file,
 )
+from barnabas_broker.log.producer_state import ProducerState
 from barnabas_broker.log.recovery_progress import DirectoryProgress
 from barnabas_broker.log.segment import Segment, rename_segment_files
 from barnabas_kafka.errors import ErrorCode, KafkaError
@@ -449,6 +450,8 @@ class SegmentedLog:
         segments, removed = self.segments, list[Path]()
         surplus = len(segments) - segments.floor(offset) - 1
         try:
+            # First, as it reads files: of what is cut nothing may pass for a duplicate afterwards.
+            producers = self._producers_at(offset, now_ms)
             changed = self._snapshots.remove_above(offset)
             removed = self._remove_segments(surplus, from_end=True) if surplus else []
             if changed or surplus:
@@ -461,7 +464,8 @@ class SegmentedLog:
             self._fail(error)
         self._removed += removed
         self._end_at(offset)
-        self._rebuild_producers(now_ms)
+        self.producers, producers.end_offset = producers, offset
+        self.producers.advance_high_watermark(self.high_watermark)
         try:
             self.active.make_active()
         except OSError as error:
@@ -498,16 +502,16 @@ class SegmentedLog:
         assert self.durable_offset <= offset, violated("what was cut off is not durable")
         assert self.recovery_point <= offset, violated("the recovery point is within the log")
 
-    def _rebuild_producers(self, now_ms: int) -> None:
-        self.producers = loader.rebuild_producers(
-            self.segments,
+    def _producers_at(self, offset: int, now_ms: int) -> ProducerState:
+        """The producer state below an offset at which the log is about to be cut."""
+        return loader.rebuild_producers(
+            [segment for segment in self.segments if segment.base_offset <= offset],
             self._snapshots,
-            start=self.log_start_offset,
-            end=self.log_end_offset,
+            start=min(self.log_start_offset, offset),
+            end=offset,
             config=self.config,
             now_ms=now_ms,
         )
-        self.producers.advance_high_watermark(self.high_watermark)
 
     def truncate_fully_at(self, offset: int, *, now_ms: int) -> None:
         """Drop everything and start again, empty, at ``offset``; or keep it where that fails."""

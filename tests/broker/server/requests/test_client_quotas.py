@@ -546,3 +546,109 @@ def test_a_muted_client_that_leaves(node: BrokerServer, wire: Wire) -> None:
     wire.socket.close()
     pass_time(node, 2)
     wait_for("the end of the connection", lambda: len(sessions), until=lambda count: not count)
+
+
+def stored(node: BrokerServer, topic: str) -> int:
+    """How many records partition 0 has."""
+    return node.broker.replicas.led(topic, 0).log.log_end_offset
+
+
+def close(node: BrokerServer, throttled: Wire) -> None:
+    """Close a connection from which nothing is read; the one of `wire` is left then."""
+    sessions = node.listeners[0].sessions
+    throttled.socket.close()
+    pass_time(node, 2)
+    wait_for("the end of the connection", lambda: len(sessions), until=lambda it: it == 1)
+
+
+@pytest.mark.parametrize("acks", [1, 0])
+def test_closing_a_connection_does_not_end_its_throttle(
+    node: BrokerServer, wire: Wire, acks: int
+) -> None:
+    """The next Produce of the client waits for the rest of it, whatever id the client takes."""
+    wire.create_topic("t")
+    set_quota(wire, {"user": "ANONYMOUS"}, producer_byte_rate=100)
+    with Wire(port_of(node)) as first:
+        first.send(produce_request("t", BATCH, acks=acks), 9)
+        if acks:
+            first.receive_frame()
+        assert is_muted(first)
+        close(node, first)
+    with Wire(port_of(node), "impatient") as second:
+        second.send(produce_request("t", BATCH, acks=acks), 9)
+        assert is_muted(second)
+        close(node, second)
+    with Wire(port_of(node), "patient") as third:
+        third.send(produce_request("t", BATCH), 9)
+        assert is_muted(third)
+        assert stored(node, "t") == 1
+        pass_time(node, 3600)
+        third.receive_frame()
+        assert stored(node, "t") == 2
+
+
+def test_as_many_connections_wait_as_were_closed(node: BrokerServer, wire: Wire) -> None:
+    """One that the client opens beside them is served, and so is a Fetch."""
+    wire.create_topic("t")
+    set_quota(wire, {"user": "ANONYMOUS"}, producer_byte_rate=100)
+    with Wire(port_of(node)) as throttled:
+        throttled.ask(produce_request("t", BATCH), 9)
+        close(node, throttled)
+    with Wire(port_of(node)) as first, Wire(port_of(node)) as second:
+        assert first.ask(fetch_request("t"), 11).responses[0].partitions[0].error_code == 0
+        first.send(produce_request("t", BATCH), 9)
+        assert is_muted(first)
+        assert second.ask(produce_request("t", BATCH), 9).throttle_time_ms > 0
+
+
+def test_another_limit_forgives_throttles_of_closed_connections(
+    node: BrokerServer, wire: Wire
+) -> None:
+    """An operator who raises a quota helps clients that connect again."""
+    wire.create_topic("t")
+    set_quota(wire, CLIENT, producer_byte_rate=100)
+    with Wire(port_of(node)) as throttled:
+        throttled.ask(produce_request("t", BATCH), 9)
+        close(node, throttled)
+    set_quota(wire, CLIENT, producer_byte_rate=1e9)
+    with Wire(port_of(node)) as later:
+        assert later.ask(produce_request("t", BATCH), 9).throttle_time_ms == 0
+
+
+def test_a_throttle_for_changes_of_topics_outlasts_its_connection(
+    node: BrokerServer, wire: Wire
+) -> None:
+    """Old versions would have no limit otherwise; those that know the error are refused at once."""
+    set_quota(wire, {"user": None}, controller_mutation_rate=0.1)
+    with Wire(port_of(node)) as old:
+        assert old.ask(create("a", 5), 5).throttle_time_ms > 0
+        close(node, old)
+    with Wire(port_of(node)) as later:
+        later.ask(MetadataRequest(topics=[]), 9)
+        later.send(create("b"), 5)
+        # The controller does what is asked of it in turn.
+        set_quota(wire, {"client-id": "other"}, producer_byte_rate=1000)
+        assert is_muted(later)
+        assert list(node.broker.image.topics) == ["a"]
+        pass_time(node, 60)
+        later.receive_frame()
+        assert sorted(node.broker.image.topics) == ["a", "b"]
+
+
+def test_a_producer_that_leaves_before_its_answer_leaves_its_throttle(
+    node: BrokerServer, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it has sent is stored, and its next connection waits for that."""
+    wire.create_topic("t")
+    set_quota(wire, CLIENT, producer_byte_rate=100)
+    # Nothing is committed, as where a follower lags.
+    with monkeypatch.context() as lagging:
+        lagging.setattr(Partition, "counts_at_once", lambda *_: False)
+        lagging.setattr(Partition, "_advance_alone", lambda _: None)
+        with Wire(port_of(node)) as other:
+            other.send(produce_request("t", BATCH), 9)
+        wait_for("what it has sent counts", lambda: counted(node), until=lambda it: it > 100)
+    with Wire(port_of(node)) as later:
+        later.send(produce_request("t", BATCH), 9)
+        assert is_muted(later)
+        assert stored(node, "t") == 1

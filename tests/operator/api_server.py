@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -250,6 +251,21 @@ def serving(kube: MemoryKube) -> Iterator[Server]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def kubeconfig(address: str, directory: Path, token: str) -> Path:
+    """A file with which a client reaches a server, with this token."""
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": address}}],
+        "users": [{"name": "c", "user": {"token": token}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+    }
+    path = directory / f"kubeconfig-{token}"
+    path.write_text(yaml.safe_dump(config))
+    return path
 
 
 def _place(path: list[str]) -> tuple[Kind, str | None, str | None, str | None]:

@@ -11,14 +11,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import kubernetes
 import pytest
-import yaml
 
-from barnabas_operator.handlers.operator import Environment
-from barnabas_operator.kube import Document
+from barnabas_operator.handlers.leadership import Leadership
+from barnabas_operator.handlers.operator import Environment, Passes, Stopping
+from barnabas_operator.kube import ApiServer, Document
 from barnabas_operator.reconcile.reconciler import RESYNC_S
 from tests.operator import examples
-from tests.operator.api_server import Server, serving
+from tests.operator.api_server import Server, kubeconfig, serving
 from tests.operator.memory_kube import MemoryKube
 from tests.waiting import RUN, START, seconds, wait_for
 
@@ -77,16 +78,7 @@ def _start(
     release: str = "operators",
 ) -> subprocess.Popen[str]:
     """An operator whose token is its namespace."""
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "c",
-        "clusters": [{"name": "c", "cluster": {"server": server.address}}],
-        "users": [{"name": "c", "user": {"token": release}}],
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
-    }
-    path = directory / f"kubeconfig-{release}"
-    path.write_text(yaml.safe_dump(config))
+    path = kubeconfig(server.address, directory, release)
     variables = {
         **os.environ,
         **IMAGES,
@@ -162,6 +154,31 @@ def test_a_deleted_namespace_does_not_stop_the_others(tmp_path: Path) -> None:
     assert status == 0, log
     assert "Listing failed: namespace=gone" in log
     assert "Watch failed: namespace=gone" in log
+
+
+def test_passes_wait_for_the_first_list_of_their_namespace() -> None:
+    """Before it each one would list every watched namespace: all resources, many times at once.
+
+    One that cannot be listed is waited for until the others were.
+    """
+    environment = Environment.of({**IMAGES, "WATCH_NAMESPACES": "default,gone,later"})
+    with serving(MemoryKube(*examples.quickstart())) as server:
+        configuration = kubernetes.client.Configuration(host=server.address)
+        kube = ApiServer(kubernetes.client.ApiClient(configuration))
+        passes = Passes(
+            environment,
+            kube,
+            leadership=Leadership(kube, namespaces=(), identity="a", changed=lambda *_, **__: None),
+            stopping=Stopping(),
+            expiries=lambda *_: None,
+            user_expiries=lambda *_: None,
+        )
+        assert not any(map(passes.is_listed, environment.namespaces))
+        # They name clusters that are never listed.
+        assert passes.is_listed("unwatched")
+        server.forbidden.add("gone")
+        assert passes.find().errors.keys() == {"gone"}
+    assert all(map(passes.is_listed, environment.namespaces))
 
 
 def test_a_definition_that_is_not_installed_stops_nothing(tmp_path: Path) -> None:

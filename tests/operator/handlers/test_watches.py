@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from barnabas_operator.handlers.watches import GenerationFilter, Served, register, settings, watch
-from barnabas_operator.kube import PODS, STATEFUL_SETS, Kind, KubeError
+from barnabas_operator.kube import CLUSTERS, PODS, STATEFUL_SETS, Kind, KubeError
 from barnabas_operator.names import APPROVE_ROLL
 from barnabas_operator.reconcile.reconciler import OWNED, Key
-from tests.waiting import ANSWER, seconds
+from tests.operator.api_server import Server, kubeconfig, serving
+from tests.operator.memory_kube import MemoryKube
+from tests.waiting import ANSWER, START, seconds
 
 
 def _event(kind: str, *, generation: int = 1, leaving: bool = False) -> dict[str, Any]:
@@ -82,6 +85,8 @@ def test_kopf_only_watches() -> None:
     assert not chosen.posting.enabled
     assert chosen.scanning.disabled
     assert chosen.watching.client_timeout is not None
+    # It would kill the process ten minutes after one namespace was deleted.
+    assert chosen.process.ultimate_exiting_timeout is None
 
 
 def test_a_watch_that_ends_says_that_events_may_be_missed() -> None:
@@ -94,8 +99,11 @@ def test_a_watch_that_ends_says_that_events_may_be_missed() -> None:
 
     async def first_loss() -> str | None:
         lost: asyncio.Queue[str | None] = asyncio.Queue()
+        starts = asyncio.Semaphore()
         watching = asyncio.create_task(
-            watch("ns", lambda *_, **__: None, lambda *_: None, served, lost.put_nowait)
+            watch(
+                "ns", lambda *_, **__: None, lambda *_: None, served, lost.put_nowait, starts=starts
+            )
         )
         try:
             async with asyncio.timeout(seconds(ANSWER)):
@@ -104,6 +112,48 @@ def test_a_watch_that_ends_says_that_events_may_be_missed() -> None:
             watching.cancel()
 
     assert asyncio.run(first_loss()) == "ns"
+
+
+def test_a_namespace_that_is_deleted_ends_nothing_but_its_own_watches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What else runs in the event loop goes on: passes, and the watches of other namespaces."""
+
+    async def watched(server: Server) -> None:
+        lost: asyncio.Queue[str | None] = asyncio.Queue()
+        served, starts = Served(check=lambda _: True, every_s=1.0), asyncio.Semaphore(2)
+        watching = [
+            asyncio.create_task(
+                watch(
+                    each,
+                    lambda *_, **__: None,
+                    lambda *_: None,
+                    served,
+                    lost.put_nowait,
+                    starts=starts,
+                )
+            )
+            for each in ("gone", "kept")
+        ]
+        try:
+            async with asyncio.timeout(seconds(START)):
+                for _ in range(2 * (len(OWNED) + 4)):
+                    await asyncio.to_thread(server.watches.acquire)
+                a_pass = asyncio.create_task(asyncio.Event().wait())
+                server.forbidden.add("gone")
+                server.gone[CLUSTERS.plural].set()
+                assert await lost.get() == "gone"
+                assert not a_pass.done()
+                assert lost.empty()
+                a_pass.cancel()
+        finally:
+            for each in watching:
+                each.cancel()
+            await asyncio.gather(*watching, return_exceptions=True)
+
+    with serving(MemoryKube()) as server:
+        monkeypatch.setenv("KUBECONFIG", str(kubeconfig(server.address, tmp_path, "a-token")))
+        asyncio.run(watched(server))
 
 
 def test_watches_select_owned_objects_by_label() -> None:

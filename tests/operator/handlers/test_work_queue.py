@@ -174,7 +174,7 @@ def test_a_deleted_key_is_dropped() -> None:
 def test_clusters_of_another_leader_stay_in_the_queue() -> None:
     """They start when this operator leads, and do not count as waiting before."""
     leading = False
-    queue = WorkQueue(leads=lambda _: leading)
+    queue = WorkQueue(may_run=lambda _: leading)
     queue.add(A, 0.0)
     assert (queue.get(5.0), queue.longest_wait(5.0)) == ([], 0.0)
     leading = True

@@ -30,7 +30,7 @@ from barnabas_operator.handlers.metrics import Metrics
 from barnabas_operator.handlers.rate_limits import RateLimit
 from barnabas_operator.handlers.resource_index import RESOURCES, ResourceIndex
 from barnabas_operator.handlers.standby import StandbyEvents
-from barnabas_operator.handlers.watches import LAST_RETRY_S, Served, watch
+from barnabas_operator.handlers.watches import LAST_RETRY_S, STARTS, Served, watch
 from barnabas_operator.handlers.work_queue import WorkQueue
 from barnabas_operator.kube import CLUSTERS, PIPELINES, TOPICS, USERS, ApiServer, Kind, KubeError
 from barnabas_operator.plan.observed import Images
@@ -198,6 +198,7 @@ class Passes:
         self._warnings: dict[Key, PassWarnings] = {}
         # The first resync is not kept waiting: its passes read everything themselves.
         self._relist_at = time.monotonic() + environment.resync_s
+        self._was_listed = False
 
     def work(self, key: Key) -> float:
         """See Controller."""
@@ -236,9 +237,17 @@ class Passes:
         )
         return self._steady.reconcile(key, context)
 
+    def is_listed(self, namespace: str) -> bool:
+        """Whether passes in a namespace find there what names their clusters, or never will.
+
+        A pass that begins before lists every watched namespace for itself.
+        """
+        return self._was_listed or self.index.is_listed(namespace)
+
     def find(self) -> Found:
         """See Controller; now and then finds changes that no watch has reported."""
         found = find_keys(self._kube, self._namespaces, self.index)
+        self._was_listed = True
         self._steady.forget(found.is_gone)
         # A copy: passes add to them at the same time.
         for key in filter(found.is_gone, list(self._warnings)):
@@ -308,14 +317,21 @@ async def _run(environment: Environment, metrics: Metrics, stopping: Stopping) -
         find,
         metrics,
         resync_s=environment.resync_s,
-        queue=WorkQueue(leads=lambda key: leadership.may_reconcile(key.namespace)),
+        queue=WorkQueue(
+            may_run=lambda key: (
+                passes.is_listed(key.namespace) and leadership.may_reconcile(key.namespace)
+            )
+        ),
     )
     served = Served(check=functools.partial(_check_served, kube), every_s=environment.resync_s)
     tasks = [
         asyncio.create_task(each) for each in (controller.run(), stopping.wait(), leadership.run())
     ]
+    starts = asyncio.Semaphore(STARTS)
     tasks += [
-        asyncio.create_task(watch(each, controller.add, observe, served, passes.lost))
+        asyncio.create_task(
+            watch(each, controller.add, observe, served, passes.lost, starts=starts)
+        )
         for each in namespaces
     ]
     try:

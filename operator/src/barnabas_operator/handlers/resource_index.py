@@ -1,7 +1,8 @@
 """What the watches and the resyncs have seen of each cluster, so that a pass need not list it.
 
 Of KafkaTopics, KafkaUsers and KafkaPipelines it has the documents, by the cluster that they name: a
-pass would otherwise list every topic of its namespace. Of KafkaClusters and of what the operator
+pass would otherwise list every topic of its namespace. They are kept as JSON, a fifth of what they
+take as objects, and few passes read them. Of KafkaClusters and of what the operator
 owns it has uid and resourceVersion alone, and with them the revision of a cluster: a number that is
 another one after each change. It says that nothing has changed, and nothing else
 (reconcile.steady).
@@ -19,6 +20,7 @@ The event of a deletion has the last spec, which may say Retain where no pass ha
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping
@@ -30,6 +32,7 @@ from barnabas_operator.names import CLUSTER, INSTANCE
 from barnabas_operator.plan.namespaces import cluster_namespace_of
 from barnabas_operator.reconcile.reconciler import OWNED
 from barnabas_operator.reconcile.steady import Revision
+from barnabas_operator.resources.objects import digest
 
 # Kept as documents.
 NAMING: Final = (TOPICS, USERS, PIPELINES)
@@ -52,18 +55,19 @@ class Indexed(NamedTuple):
     owner: Owner
     # Uid and resourceVersion; None where the object has no version.
     version: tuple[str, str] | None
-    spec: object
+    # A hash; empty where the spec does not count.
+    spec: str
 
 
 class ResourceIndex:
-    """Thread-safe; documents are shared and must not be changed."""
+    """Thread-safe."""
 
     def __init__(self, deletions: int = DELETIONS, watched: Collection[str] = ()) -> None:
         """`watched` are the namespaces of which anything is listed; empty for all."""
         self._watched = frozenset(watched)
         self._deletions = deletions
         self._lock = threading.Lock()
-        self._by_cluster: dict[Naming, dict[Place, Document]] = {}
+        self._by_cluster: dict[Naming, dict[Place, str]] = {}
         self._objects: dict[Place, Indexed] = {}
         # The number of objects of each owner, and the number of its last change.
         self._owners: dict[Owner, tuple[int, int]] = {}
@@ -130,15 +134,18 @@ class ResourceIndex:
     def named(self, kind: Kind, namespace: str, cluster: str) -> list[Document] | None:
         """What names the cluster or may mean it; None if the index is incomplete."""
         with self._lock:
-            # Resources of watched namespaces may name clusters of others, which are never listed.
-            listed = not self._watched or namespace in self._watched
-            if listed and not self._is_complete(kind, namespace):
+            if not self._answers(kind, namespace):
                 return None
             found = {
                 **self._by_cluster.get((kind.kind, namespace, None), {}),
                 **self._by_cluster.get((kind.kind, namespace, cluster), {}),
             }
-            return [found[name] for name in sorted(found)]
+        return [json.loads(found[name]) for name in sorted(found)]
+
+    def is_listed(self, namespace: str) -> bool:
+        """Whether `named` has an answer for clusters of a namespace."""
+        with self._lock:
+            return all(self._answers(kind, namespace) for kind in NAMING)
 
     def revision(self, namespace: str, cluster: str) -> Revision | None:
         """Another one after each change of what a pass reads; None if the index is incomplete."""
@@ -161,6 +168,11 @@ class ResourceIndex:
         with self._lock:
             return uid in self._retained
 
+    def _answers(self, kind: Kind, namespace: str) -> bool:
+        # Resources of watched namespaces may name clusters of others, which are never listed.
+        listed = not self._watched or namespace in self._watched
+        return not listed or self._is_complete(kind, namespace)
+
     def _is_complete(self, kind: Kind, namespace: str) -> bool:
         return not self._complete.isdisjoint({(kind.kind, namespace), (kind.kind, "")})
 
@@ -179,8 +191,8 @@ class ResourceIndex:
         self._count(found.owner, 1)
         if kind not in NAMING:
             return
-        kept = trimmed(kind, document)
-        self._by_cluster.setdefault((kind.kind, *found.owner), {})[place] = kept
+        text = json.dumps(trimmed(kind, document), separators=(",", ":"))
+        self._by_cluster.setdefault((kind.kind, *found.owner), {})[place] = text
 
     def _remove(self, place: Place) -> None:
         known = self._objects.pop(place, None)
@@ -229,7 +241,7 @@ def _indexed(kind: Kind, place: Place, document: Mapping[str, Any]) -> Indexed:
     return Indexed(
         owner=_owner_of(kind, place[1], document),
         version=(meta.get("uid", ""), version) if version else None,
-        spec=document.get("spec") if kind is CLUSTERS or kind in NAMING else None,
+        spec=digest(document.get("spec")) if kind is CLUSTERS or kind in NAMING else "",
     )
 
 

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn, Protocol
 
@@ -37,6 +37,14 @@ CLIENT_TIMEOUT_S: Final = 330
 FIRST_RETRY_S: Final = 1.0
 LAST_RETRY_S: Final = 60.0
 OBJECTS: Final = 100_000
+# Objects that kopf lists at a time; it lists all at once otherwise, in all namespaces together.
+PAGE: Final = 50
+# For how long kopf keeps what it has of an object for its next event: a queue and a task.
+IDLE_S: Final = 0.05
+# Namespaces that kopf lists at a time; a list is over when no object has come for so long.
+STARTS: Final = 4
+QUIET_S: Final = 1.0
+LONGEST_START_S: Final = 10.0
 
 logger: Final = logging.getLogger(__name__)
 
@@ -140,8 +148,13 @@ async def watch(
     observe: Observe,
     served: Served,
     lost: Callable[[str | None], None],
+    *,
+    starts: asyncio.Semaphore,
 ) -> NoReturn:
     """Watch one namespace (None: all) for ever; `lost` is called when events may be missed.
+
+    Some namespaces are listed at a time, as `starts` lets them: what kopf holds of each object
+    until it is handled would otherwise be most of the operator's memory.
 
     kopf ends all of its watches when one is refused, as in a namespace that was deleted.
     So each namespace has a kopf of its own, which is started again with back-off. kopf looks for
@@ -153,7 +166,8 @@ async def watch(
         problem: object = "kopf ended"
         try:
             complete = await asyncio.to_thread(served.check, namespace)
-            if await _until_installed(namespace, register(add, observe), served, complete=complete):
+            watched = _Watched(namespace, add, observe, starts)
+            if await _until_installed(watched, served, complete=complete):
                 logger.info("Definitions installed: namespace=%s", namespace or "(all)")
                 lost(namespace)
                 continue
@@ -171,23 +185,70 @@ async def watch(
         delay = min(2 * delay, LAST_RETRY_S)
 
 
-async def _until_installed(
-    namespace: str | None, registry: kopf.OperatorRegistry, served: Served, *, complete: bool
-) -> bool:
+class _Watched:
+    """kopf in one namespace (None: all)."""
+
+    def __init__(
+        self, namespace: str | None, add: Add, observe: Observe, starts: asyncio.Semaphore
+    ) -> None:
+        self.namespace = namespace
+        self._observe = observe
+        self._starts = starts
+        self._registry = register(add, self._observed)
+        self._listing = asyncio.Event()
+
+    async def run(self, stop_flag: asyncio.Event) -> None:
+        """Until the flag is set; raises what ends it before.
+
+        As `kopf.operator` does, which at its end also cancels every task of the event loop that is
+        younger than itself: passes, and the watches of other namespaces.
+        """
+        tasks: Collection[asyncio.Task[None]] = ()
+        try:
+            async with self._starts:
+                tasks = await kopf.spawn_tasks(
+                    registry=self._registry,
+                    settings=settings(),
+                    # Nothing for each object: it would get a dict of its own.
+                    memo=(),
+                    standalone=True,
+                    clusterwide=self.namespace is None,
+                    namespaces=() if self.namespace is None else (self.namespace,),
+                    stop_flag=stop_flag,
+                )
+                await self._until_listed()
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
+        for each in ended:
+            if isinstance(each, Exception):
+                raise each
+
+    def _observed(self, kind: Kind, event: Mapping[str, Any]) -> None:
+        self._listing.set()
+        self._observe(kind, event)
+
+    async def _until_listed(self) -> None:
+        give_up_at = time.monotonic() + LONGEST_START_S
+        while time.monotonic() < give_up_at:
+            self._listing.clear()
+            try:
+                async with asyncio.timeout(QUIET_S):
+                    await self._listing.wait()
+            except TimeoutError:
+                return
+
+
+async def _until_installed(watched: _Watched, served: Served, *, complete: bool) -> bool:
     """Run kopf; whether it was ended as a definition was installed that it does not watch."""
     installed = asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
         if not complete:
-            waiting = tasks.create_task(_await_definitions(namespace, served, installed))
+            waiting = tasks.create_task(_await_definitions(watched.namespace, served, installed))
         try:
-            await kopf.operator(
-                registry=registry,
-                settings=settings(),
-                standalone=True,
-                clusterwide=namespace is None,
-                namespaces=() if namespace is None else (namespace,),
-                stop_flag=installed,
-            )
+            await watched.run(installed)
         finally:
             if not complete:
                 waiting.cancel()
@@ -217,8 +278,12 @@ def settings() -> kopf.OperatorSettings:
     """kopf without anything but watching."""
     chosen = kopf.OperatorSettings()
     chosen.posting.enabled = False
+    # It kills the process so long after the watches of one namespace have ended.
+    chosen.process.ultimate_exiting_timeout = None
     # Without this it watches namespaces and CRDs, which needs rights on the whole cluster.
     chosen.scanning.disabled = True
+    chosen.watching.chunk_size = PAGE
+    chosen.queueing.idle_timeout = IDLE_S
     chosen.watching.server_timeout = SERVER_TIMEOUT_S
     chosen.watching.client_timeout = CLIENT_TIMEOUT_S
     # By the API server: what others have in the namespace is neither sent nor kept.

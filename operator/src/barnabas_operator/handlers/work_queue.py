@@ -37,8 +37,8 @@ class WorkQueue:
     """Due times in seconds of any clock; `running` has the start of each pass."""
 
     slots: Slots = Slots()
-    # Whether this operator may act on a cluster; those of other leaders stay in the queue.
-    leads: Callable[[Key], bool] = lambda _: True
+    # Whether a cluster may have a pass now; those of other leaders stay in the queue.
+    may_run: Callable[[Key], bool] = lambda _: True
     due: dict[Key, float] = field(default_factory=dict)
     running: dict[Key, float] = field(default_factory=dict)
     slow: set[Key] = field(default_factory=set)
@@ -128,7 +128,7 @@ class WorkQueue:
 
     def _ready(self, now: float) -> list[Key]:
         ready = [key for key, at in self.due.items() if at <= now and key not in self.running]
-        return sorted(filter(self.leads, ready), key=lambda key: (self.due[key], key))
+        return sorted(filter(self.may_run, ready), key=lambda key: (self.due[key], key))
 
     def _find_slow(self, now: float) -> None:
         self.slow.update(key for key, start in self.running.items() if now - start >= SLOW_S)

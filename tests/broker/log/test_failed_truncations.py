@@ -87,19 +87,24 @@ def test_a_truncation_that_fails_leaves_a_log_that_ends_where_its_files_do(
         logs.close(now_ms=NOW)
 
 
-def test_no_sequence_of_a_batch_that_was_cut_passes_for_a_duplicate(tmp_path: Path) -> None:
-    """Though the producers could not be read at first: it would be acknowledged, and lost."""
+@pytest.mark.parametrize(
+    ("call", "path"), [("open", ".snapshot"), ("open", "leader-epoch-checkpoint.tmp")]
+)
+def test_no_sequence_of_a_batch_that_was_cut_passes_for_a_duplicate(
+    tmp_path: Path, call: str, path: str
+) -> None:
+    """Though a file could not be opened at first: it would be acknowledged, and lost."""
     with using(Disk(tmp_path)) as disk:
         logs = open_directories(tmp_path / "data")
         log = logs.create(TP, LogConfig(segment_bytes=200), None, NOW)
         for sequence in range(6):
-            append(log, batch_of(producer=(7, 0, sequence)))
-        disk.fail("open", errno.EMFILE, path=".snapshot", times=1)
+            append(log, batch_of(producer=(7, 0, sequence)), epoch=sequence)
+        disk.fail(call, errno.EMFILE, path=path, times=1)
         with pytest.raises(KafkaError):
             logs.truncate(TP, 3, now_ms=NOW)
         log.health.found(Finding.ROOM, "")
         logs.truncate(TP, 3, now_ms=NOW)
         assert log.log_end_offset == 3
-        append(log, batch_of(producer=(7, 0, 3)))
+        append(log, batch_of(producer=(7, 0, 3)), epoch=6)
         assert log.log_end_offset == 4
         logs.close(now_ms=NOW)

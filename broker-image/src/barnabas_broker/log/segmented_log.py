@@ -463,9 +463,10 @@ class SegmentedLog:
             self._take_back(segments, removed)
             self._fail(error)
         self._removed += removed
+        producers.end_offset = offset
+        producers.advance_high_watermark(min(self.high_watermark, offset))
+        self.producers = producers
         self._end_at(offset)
-        self.producers, producers.end_offset = producers, offset
-        self.producers.advance_high_watermark(self.high_watermark)
         try:
             self.active.make_active()
         except OSError as error:

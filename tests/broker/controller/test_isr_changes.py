@@ -34,6 +34,18 @@ def test_the_reasons_for_a_refusal(change: InSyncChange, expected: ErrorCode | N
     assert judge(STATE, change, broker_id=1, eligible={1, 2, 3}, version=2) is expected
 
 
+@pytest.mark.parametrize(
+    ("broker", "isr"),
+    [(1, ()), (1, (2,)), (1, (1, 4)), (1, (1, 2, 2)), (2, (2, 3))],
+    ids=["empty", "without the leader", "no replica", "twice", "of a follower"],
+)
+def test_an_isr_that_no_leader_can_ask_for(broker: int, isr: tuple[int, ...]) -> None:
+    """However it came to be asked for: it would be the one that leaders are elected from."""
+    change = replace(CHANGE, isr=isr)
+    code = judge(STATE, change, broker_id=broker, eligible={1, 2, 3, 4}, version=2)
+    assert code is ErrorCode.INVALID_REQUEST
+
+
 def test_an_ineligible_replica_has_another_error_in_old_versions() -> None:
     """They do not know that error."""
     change = replace(CHANGE, isr=(1, 4))

@@ -148,7 +148,24 @@ def judge(
         if version < TOPIC_IDS_SINCE:
             return ErrorCode.OPERATION_NOT_ATTEMPTED
         return ErrorCode.INELIGIBLE_REPLICA
+    if not _is_possible(state, change.isr, broker_id=broker_id):
+        return ErrorCode.INVALID_REQUEST
     return None
+
+
+def _is_possible(state: PartitionState, isr: tuple[int, ...], *, broker_id: int) -> bool:
+    """Whether an ISR is one that the leader can ask for, as Apache's KRaft controllers check.
+
+    The state of the partition would name the broker that asks, and without an ISR no replica could
+    be elected any more.
+    """
+    distinct = frozenset(isr)
+    return (
+        broker_id == state.leader
+        and broker_id in distinct
+        and len(distinct) == len(isr)
+        and distinct.issubset(state.replicas)
+    )
 
 
 def granted(change: InSyncChange, *, broker_id: int, controller_epoch: int) -> LeaderAndIsr:

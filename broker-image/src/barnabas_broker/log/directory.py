@@ -164,7 +164,7 @@ class DirectoryState:
             raise LogDirectoryError(f"log directory {self.path} cannot be used: {error}") from error
 
     def settle(self, meta: bytes | None) -> None:
-        """Make a checked directory ours, consume the clean-shutdown marker, read the checkpoints.
+        """Mark a checked directory as ours, remove the clean shutdown file, read checkpoints.
 
         Raises OSError.
         """
@@ -209,7 +209,7 @@ class DirectoryState:
         return [self.path / name for name in list_directory(self.path)[1]]
 
     def forget(self, tp: TopicPartition) -> None:
-        """What the checkpoints say of a partition is of another copy than the one found."""
+        """Ignore what the checkpoints say of a partition: they describe another copy of it."""
         for offsets in (self.recovery_points, self.log_starts, self.high_watermarks, self.cleaned):
             offsets.pop(tp, None)
 
@@ -253,10 +253,10 @@ class DirectoryState:
     # --- checkpoints -------------------------------------------------------------------------
 
     def checkpoint(self, logs: Iterable[PartitionLog]) -> Checkpoint:
-        """What the checkpoint files are to say of ``logs`` now.
+        """The contents that the checkpoint files should have for ``logs`` now.
 
-        Numbered, so that of two the later counts: both are made under a lock. Of a log in `cuts`
-        they say no more than is true once it has been cut.
+        Numbered, so that the later of two wins: both are made under a lock. For a log in `cuts`
+        they claim no more than is true after its truncation.
         """
         with self._capture_lock:
             return self._capture(logs)
@@ -297,8 +297,8 @@ class DirectoryState:
     def write(self, checkpoint: Checkpoint) -> bool:
         """Write the files, unless newer ones have been written. Blocks; safe in any thread.
 
-        False when that failed, the older ones still there; what the error means to the directory
-        goes to its health.
+        False when that failed, with the older files still there; the error is reported to the
+        health of the directory.
         """
         if not self.health.readable:
             return False
@@ -332,9 +332,10 @@ class DirectoryState:
                 self.checkpointed = set(checkpoint.partitions)
 
     def write_for(self, logs: Iterable[PartitionLog], *, surely: bool = True) -> None:
-        """Write the files for what cannot go on while older ones count. Raises StorageError.
+        """Write the files for an operation that depends on their contents.
 
-        Not `surely`: what fails is as in `write`.
+        Raises StorageError when that failed; if not `surely`, the failure is only reported to the
+        health of the directory, as by `write`.
         """
         if not self.write(self.checkpoint(logs)) and surely:
             raise StorageError(self.path, "its checkpoints cannot be written")
@@ -343,9 +344,10 @@ class DirectoryState:
     def lowered(
         self, log: PartitionLog, offset: int, logs: Iterable[PartitionLog]
     ) -> Iterator[None]:
-        """Cut ``log``, one of ``logs``, while no file here says anything of what is above.
+        """Lower the checkpointed offsets of ``log``, one of ``logs``, while it is truncated.
 
-        They stay so where the cut fails half-way. Raises StorageError, with nothing cut.
+        They stay lowered if the truncation fails half-way. Raises StorageError, with nothing
+        truncated.
         """
         before = self.cuts.get(log.tp)
         self.cuts[log.tp] = offset if before is None else min(before, offset)
@@ -395,10 +397,10 @@ class DirectoryState:
         refuse_without_means(self.path, error)
 
     def restore_marker(self) -> None:
-        """Leave the directory as a start found it that was refused before anything was written.
+        """Restore the clean shutdown file after a start that was refused before it wrote.
 
-        Else the next start would take a clean shutdown for an unclean one. Takes no descriptor, for
-        there may be none.
+        Else the next start would see an unclean shutdown. Takes no descriptor, for there may be
+        none.
         """
         if self._set_aside is not None:
             try:
@@ -409,7 +411,7 @@ class DirectoryState:
                 )
 
     def mark_clean(self, broker_epoch: int) -> None:
-        """Write the marker: the very last thing that happens to a directory."""
+        """Write the clean shutdown file, the last write to a directory."""
         marker = self.path / names.CLEAN_SHUTDOWN
         try:
             replace_file(marker, checkpoints.format_clean_shutdown(broker_epoch))

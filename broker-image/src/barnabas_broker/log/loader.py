@@ -76,7 +76,7 @@ class LoadedLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpointed:
-    """What the files of its directory say of a log, before it is loaded; as is, of a new log."""
+    """What the checkpoints of a directory hold of a log; the defaults are those of a new log."""
 
     #: the directory was left by a clean shutdown
     clean: bool = True
@@ -92,11 +92,11 @@ NEW: Final = Checkpointed()
 
 
 class _StaleMarkerError(Exception):
-    """The marker of a clean stop speaks of another state of the log."""
+    """The clean shutdown file was written for another state of the log."""
 
 
 class _SegmentSplitError(Exception):
-    """The files of the directory are not those that were found in it."""
+    """A segment was split, so that the directory has to be listed again."""
 
 
 def load(
@@ -155,7 +155,7 @@ class _Loader:
         self.epochs_unwritten = False
 
     def unclean(self) -> _Loader:
-        """A loader that has seen nothing yet, and trusts no more than the log start."""
+        """A loader that starts from the beginning and trusts nothing but the log start offset."""
         known = replace(self.known, clean=False, recovery_point=0, clean_end=None)
         return _Loader(self.directory, self.config, known, self.now_ms, self.progress)
 
@@ -352,7 +352,7 @@ class _Loader:
     def _scan(
         self, segment: Segment, next_base_offset: int | None, scan: SegmentScan
     ) -> ScanResult:
-        """Scan a segment: rebuild its indexes, epochs and producers, cut what is not a log."""
+        """Scan a segment: rebuild its indexes, epochs and producers, truncate what is invalid."""
         rebuilt = segment.rebuild()
         result = ScanResult.WHOLE
         end = 0
@@ -518,7 +518,7 @@ def rebuild_producers(
 def replay_producer(
     state: ProducerState, batch: StoredBatch, data: bytes | memoryview | None
 ) -> list[AbortedTransaction]:
-    """Take note of a batch that is in the log; return entries for the transaction index."""
+    """Update the producer state from a stored batch; returns transaction index entries."""
     if batch.producer_id < 0:
         state.end_offset = batch.last_offset + 1
         return []

@@ -145,9 +145,9 @@ class PartitionLog(SegmentedLog):
     ) -> int | None:
         """`append_plain` for a run of batches that fill `data`, with one write.
 
-        None, with nothing appended, where that is not certain to come to what one append after the
-        other does: they would not all go into the active segment, there is no room for all, or the
-        log takes nothing, which each append says in its words. Never raises KafkaError.
+        None, with nothing appended, unless the result is certain to be that of single appends: not
+        if the batches would not all go into the active segment, if there is no room for all, or if
+        the log is offline. Single appends then raise the error. Never raises KafkaError.
         """
         if not self.health.writable:
             return None
@@ -265,7 +265,7 @@ class PartitionLog(SegmentedLog):
                 )
 
     def _count_stored(self, found: Sequence[StoredBatch]) -> None:
-        """Count what came as it is; to inflate it only for that would hold the leader up."""
+        """Count batches as the leader stored them; compressed ones are not decompressed for it."""
         active = self.segments.active
         for batch in found:
             if batch.magic < 2 or batch.attributes & CODEC_MASK:
@@ -350,7 +350,7 @@ class PartitionLog(SegmentedLog):
 
     @property
     def last_stable_offset(self) -> int:
-        """Up to where read_committed consumers may read."""
+        """The offset below which read_committed consumers may read."""
         unstable = self.producers.first_unstable_offset
         if unstable is None or unstable >= self.high_watermark:
             return self.high_watermark

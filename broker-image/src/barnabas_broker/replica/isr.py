@@ -207,7 +207,7 @@ class InSync:
         return begins
 
     def resign(self, state: Leadership) -> None:
-        """Another broker leads, or none: what was known of followers is forgotten."""
+        """Stop leading: forget what was known of followers."""
         if state.leader_epoch < self.leader_epoch:
             return
         self.leader_epoch, self.partition_epoch = state.leader_epoch, state.partition_epoch
@@ -232,7 +232,7 @@ class InSync:
         assert self._broker_id not in self._followers, violated("a leader does not follow itself")
 
     def _settle(self) -> None:
-        """Keep at hand what each append and each fetch asks."""
+        """Cache what each append and each fetch needs."""
         self._maximal = _brokers(self.isr)
         if self.pending is not None and self.pending.added:
             self._maximal |= self.pending.added
@@ -247,7 +247,7 @@ class InSync:
     # --- followers ---------------------------------------------------------------------------
 
     def knows(self, broker: int) -> bool:
-        """Whether that broker is a follower here; a fetch of any other must be refused."""
+        """Whether that broker is a follower of this partition; other fetches must be refused."""
         return broker in self._followers
 
     def fetched(
@@ -420,10 +420,10 @@ class InSync:
     def change_committed(
         self, *, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int
     ) -> bool:
-        """A change was written: the ISR is now this; False if newer is known already.
+        """Apply a written change of the ISR; False if a newer state is known already.
 
-        What is committed may be more than was asked for, and another leader's. Ask
-        `committed_end` afterwards: without those that left the mark may move.
+        The written ISR may be larger than requested, or another leader's. Call `committed_end`
+        afterwards: without those that left, the high watermark may move.
         """
         if (
             not self.leads

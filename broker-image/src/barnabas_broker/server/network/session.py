@@ -197,7 +197,7 @@ class Session(asyncio.BufferedProtocol):
             receive.grow()
 
     def _must_wait(self, receive: NetworkReceive, nbytes: int) -> bool:
-        """Whether a request of which so much has come has to wait; it is then queued."""
+        """Whether a request that has arrived this far must wait; the session is then queued."""
         shared, is_whole = self._shared, receive.filled >= receive.needed
         if receive.needed > LARGE_REQUEST_BYTES and self._memory.is_shared:
             shared.iteration_bytes.spend(nbytes)
@@ -267,7 +267,7 @@ class Session(asyncio.BufferedProtocol):
     # Authentication.
 
     def _authenticate(self, dispatcher: Dispatcher, tls: ssl.SSLObject | None) -> None:
-        """Take the principal of a client certificate, or begin SASL, as the listener has it."""
+        """Take the principal of a client certificate, or begin SASL, as the listener requires."""
         security = self._listener.security
         if security is None:
             return
@@ -289,16 +289,16 @@ class Session(asyncio.BufferedProtocol):
 
     @property
     def sasl_provider(self) -> "SaslProvider | None":
-        """What the listener authenticates by at the moment."""
+        """How the listener authenticates by SASL at the moment; None without SASL."""
         security = self._listener.security
         return None if security is None else security.sasl
 
     def authenticate_by(self, authenticator: "SaslAuthenticator") -> None:
-        """Have the authenticator serve what comes next: the client authenticates again."""
+        """Serve what comes next by the authenticator: the client authenticates again."""
         self._dispatcher = authenticator
 
     def authenticated(self, principal: Principal) -> None:
-        """Have the dispatcher serve what comes next, for this principal."""
+        """Serve what comes next by the dispatcher, for this principal."""
         authenticator = self._authenticator
         assert authenticator is not None, violated("clients of SASL have an authenticator")
         self.caller = replace(self.caller, principal=principal, authenticator=authenticator)
@@ -323,14 +323,14 @@ class Session(asyncio.BufferedProtocol):
         self._pause()
 
     def memory_found(self) -> None:
-        """Read on."""
+        """Continue to read."""
         self._starved = False
         self._resume()
 
     # Frames.
 
     def _serve_one(self, view: memoryview) -> bool:
-        """What `_serve_frames` does where `view` is one whole frame, as mostly; else false."""
+        """`_serve_frames` where `view` is exactly one whole frame, the usual case; else false."""
         size = len(view) - SIZE_BYTES
         if not 0 < size <= self._dispatcher.request_bytes_max or self._transport.is_closing():
             return False
@@ -428,7 +428,7 @@ class Session(asyncio.BufferedProtocol):
     def _serve(self, frame: memoryview) -> bool:
         """Serve one request; its response is in `_out` afterwards, or awaited.
 
-        Returns whether it may leave in a burst with others.
+        Returns whether the response may be coalesced with others.
         """
         clock = clock_for(self._cost)
         began = clock()
@@ -462,7 +462,7 @@ class Session(asyncio.BufferedProtocol):
         return False
 
     def send_gathered(self) -> None:
-        """Send the answers that were left for the burst, those behind them included."""
+        """Send the responses that were held back to be coalesced, and those behind them."""
         if self._transport.is_closing():
             return
         self._flush()
@@ -487,7 +487,7 @@ class Session(asyncio.BufferedProtocol):
             self._encode(reply, future)
 
     def _encode(self, reply: Any, future: "asyncio.Future[Any]") -> None:
-        """Send the answer that was waited for, which takes long where the request did."""
+        """Send an awaited response; encoding a long one is offloaded as its request was."""
         if self._transport.is_closing():
             return
         self._waiting_for = self._call = None
@@ -506,7 +506,7 @@ class Session(asyncio.BufferedProtocol):
         self._go_on()
 
     def answer(self, request: PendingResponse) -> None:
-        """Send the answer of a request that waited, and go on."""
+        """Send the response of a request that waited, and continue."""
         if request is not self._waiting_for or self._transport.is_closing():
             return
         self._waiting_for = None
@@ -520,7 +520,7 @@ class Session(asyncio.BufferedProtocol):
         self._go_on()
 
     def _go_on(self) -> None:
-        """Send what was waited for, and serve what has come meanwhile."""
+        """Send an awaited response, and serve the requests received meanwhile."""
         self.send_gathered()
         self._resume()
 
@@ -532,7 +532,7 @@ class Session(asyncio.BufferedProtocol):
             self._out = []
 
     def _is_blocked(self) -> bool:
-        """Whether the next request must wait: for an answer, the peer, a queue or memory."""
+        """Whether the next request must wait: for a response, the peer, a queue or memory."""
         return (
             self._waiting_for is not None
             or self._outbound.waiting
@@ -546,10 +546,11 @@ class Session(asyncio.BufferedProtocol):
             self._read_on()
 
     def _reads(self) -> bool:
-        """Whether reading goes on behind the request that is waited for.
+        """Whether to keep reading while a request waits for its response.
 
-        A new fetch of a follower hurries the one before. A member that waits for its group's others
-        sends nothing until it is answered, and reading would stop and begin again for nothing.
+        A new fetch of a follower hurries the one before. A member that waits for the others of its
+        group sends nothing until it is answered: to stop reading and to begin again would be
+        wasted.
         """
         if self._receive is not None or self._outbound.waiting or self._muted is not None:
             return False
@@ -581,12 +582,12 @@ class Session(asyncio.BufferedProtocol):
             self._unserved(left_ms)
 
     def _yield_to_others(self) -> None:
-        """Let others be served before the rest of what came together."""
+        """Queue the rest of the requests that were received together behind other sessions."""
         self._floods = True
         self._join(self._shared.run_queue)
 
     def _keep_and_queue(self, received: memoryview, run_queue: RunQueue | None) -> None:
-        """Queue the session with what it received: an iteration serves one session, not each."""
+        """Queue the session with what it received; each loop iteration serves one session."""
         self._keep(received)
         receive = self._receive
         if receive is not None and receive.filled >= receive.needed:
@@ -623,7 +624,7 @@ class Session(asyncio.BufferedProtocol):
         self._resume()
 
     def _resume(self) -> None:
-        """Go on after a wait: first with what was received meanwhile, then with the socket."""
+        """Continue after a wait: first with received requests, then with the socket."""
         if (self._is_blocked() and not self._reads()) or self._transport.is_closing():
             return
         if (receive := self._receive) is not None:

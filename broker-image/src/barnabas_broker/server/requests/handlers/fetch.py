@@ -155,7 +155,7 @@ class _Fetch:
         self.limit = most_bytes(request.max_bytes, call)
 
     def again(self) -> Work[FetchResponse]:
-        """The response to what is there now."""
+        """The response with what is there now."""
         return (yield from self.response((yield from self.read())))
 
     def read(self) -> Work[_Read]:
@@ -201,8 +201,8 @@ class _Fetch:
     def missed_any(self, found: _Read) -> bool:
         """Whether a partition has changed since it was read.
 
-        More can be read of it, or it is not served here any more (Kafka's DelayedFetch looks for
-        both before it waits).
+        More can be read of it, or it is no longer served here (Kafka's DelayedFetch checks both
+        before it waits).
         """
         isolation_level = self._request.isolation_level
         for _, target, data, partition in found.answers:
@@ -221,10 +221,10 @@ class _Fetch:
         )
 
     def _loud(self, found: _Read) -> Work[list[tuple[Key, Target]]]:
-        """The partitions to read; those that are as quiet as before are only waited on.
+        """The partitions to read; those without changes since the last read only wait.
 
-        A consumer of a thousand partitions polls many times before one partition has
-        records, so skipping one must cost next to nothing.
+        A consumer of a thousand partitions polls many times before one partition has records, so
+        skipping one must cost next to nothing.
         """
         targets, session = self._context.targets, self._context.session
         if session is None or self._selector is not None:  # Each may be served by another replica.
@@ -319,7 +319,7 @@ class _Fetch:
             return False
 
     def _elsewhere(self, partition: Partition, target: Target) -> int | None:
-        """The broker that this client should rather ask, if there is one."""
+        """The preferred read replica for this client, if it is not this broker."""
         if self._selector is None:
             return None
         return partition.preferred_replica(
@@ -405,7 +405,7 @@ def _note_refusal(call: RequestContext, topic: str, data: PartitionData) -> None
 
 
 def _must_be_sent(data: PartitionData) -> bool:
-    """Whether this is no mere want of records: an error, another log, or another replica to ask."""
+    """Whether the response must be sent now: an error, another log, or another replica."""
     return (
         data.error_code != ErrorCode.NONE
         or data.diverging_epoch.end_offset >= 0

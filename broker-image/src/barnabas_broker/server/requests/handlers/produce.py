@@ -136,7 +136,7 @@ def handle(request: ProduceRequest, call: RequestContext) -> ProduceResponse | F
 def _append_rest(
     request: ProduceRequest, call: RequestContext, progress: _ProduceProgress
 ) -> ProduceResponse | Future[Any] | None:
-    """Append the batches of the partitions that have no answer yet."""
+    """Append the batches of the partitions that have no response yet."""
     if request.transactional_id is not None and call.version >= JOINS_SINCE:
         joining = join(call, request.transactional_id, _wanted(request, call))
         if isinstance(joining, Future):
@@ -280,7 +280,7 @@ async def _append_slowly(
 async def _looked_at(
     call: RequestContext, topic: str, data: PartitionProduceData
 ) -> Callable[[], ValidatedBatches]:
-    """What validation finds, done in a thread; raises when it is asked for."""
+    """The result of a validation in a thread; raises its error."""
     records = data.records or b""
     try:
         rules = call.broker.replicas.led(topic, data.index).rules.produce_rules(call.version)
@@ -310,7 +310,7 @@ def _raise(error: KafkaError) -> NoReturn:
 
 
 def _heed(looking: Future[Any]) -> None:
-    """Retrieve an error whose waiter may be gone, or asyncio would log it."""
+    """Retrieve an error that has no waiter any more, so that asyncio does not log it."""
     if not looking.cancelled():
         looking.exception()
 
@@ -373,9 +373,9 @@ def _append(
 
 
 def _wanted(request: ProduceRequest, call: RequestContext) -> Wanted:
-    """The partitions that have to join a transaction, by whose it is.
+    """The partitions that have to be added to a transaction, by transaction.
 
-    What is not sound or not allowed is left out here, and refused with its reason later.
+    Invalid and unauthorized ones are left out here, and refused with their reason later.
     """
     wanted: defaultdict[Producer, list[TopicPartition]] = defaultdict(list)
     for topic in request.topic_data:
@@ -488,7 +488,7 @@ def _await(
     answer: PartitionProduceResponse,
     progress: _ProduceProgress,
 ) -> None:
-    """Have an answer wait for its records, unless these `acks` are content already."""
+    """Make a response wait until its records are committed, unless `acks` does not ask for it."""
     epoch = partition.leader_epoch
     code = partition.verdict(end, acks=acks, leader_epoch=epoch)
     if code is None:

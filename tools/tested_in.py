@@ -64,6 +64,7 @@ _FAMILIES: Final = {
     f"{_BROKER}log/cleaner/test_cleaning.py": ("grouping",),
     f"{_BROKER}log/cleaner/test_worker.py": ("throttle",),
     f"{_BROKER}log/test_batches.py": ("contents", "predicted"),
+    f"{_BROKER}log/test_checkpoints.py": ("partition_metadata",),
     f"{_BROKER}log/test_segmented_log.py": ("log_segments",),
     f"{_BROKER}log/test_producer_state.py": ("markers",),
     f"{_BROKER}log/test_recovery.py": ("truncated_logs",),

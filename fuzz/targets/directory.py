@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-from barnabas_broker.log import checkpoints, meta_properties, producer_snapshot, transaction_index
+from barnabas_broker.log import (
+    checkpoints,
+    meta_properties,
+    partition_metadata,
+    producer_snapshot,
+    transaction_index,
+)
 from barnabas_broker.log.cleaner import job
 from barnabas_broker.log.epochs import EpochEntry, LeaderEpochs
 from barnabas_broker.log.indexes import CorruptIndexError
@@ -24,7 +30,7 @@ _Bytes = Callable[[Any], bytes]
 def check(data: bytes) -> None:
     """Each reader gives a value or the error that start-up knows how to answer."""
     _round(checkpoints.parse_offsets, checkpoints.format_offsets, data)
-    _round(checkpoints.parse_partition_metadata, checkpoints.format_partition_metadata, data)
+    _round(partition_metadata.parse, partition_metadata.encode, data)
     epochs = _round(checkpoints.parse_epochs, checkpoints.format_epochs, data)
     if epochs is not None:
         kept = LeaderEpochs(epochs).entries
@@ -79,7 +85,7 @@ def seeds() -> Iterator[bytes]:
     """One of each file."""
     yield checkpoints.format_offsets({TopicPartition("t", 0): 5, TopicPartition("u-1", 2): 0})
     yield checkpoints.format_epochs([EpochEntry(0, 0), EpochEntry(3, 17)])
-    yield checkpoints.format_partition_metadata(UUID(int=99))
+    yield partition_metadata.encode(UUID(int=99))
     yield checkpoints.format_clean_shutdown(7)
     entry = ProducerEntry(producer_id=1, epoch=0, batches=(BatchMetadata(1, 1, 1, 1000),))
     yield producer_snapshot.encode([entry])

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from barnabas_broker.log import checkpoints
+from barnabas_broker.log import checkpoints, partition_metadata
 from barnabas_broker.log.checkpoints import MalformedCheckpointError
 from barnabas_broker.log.epochs import EpochEntry
 from barnabas_kafka.ids import TopicPartition
@@ -56,9 +56,9 @@ def test_malformed_epochs_are_refused(data: bytes) -> None:
 
 def test_partition_metadata() -> None:
     """The topic id in its 22-character form."""
-    data = checkpoints.format_partition_metadata(TOPIC_ID)
+    data = partition_metadata.encode(TOPIC_ID)
     assert data == b"version: 0\ntopic_id: Oqao-H8MTX6yu30vomy4vQ"
-    assert checkpoints.parse_partition_metadata(data) == TOPIC_ID
+    assert partition_metadata.parse(data) == TOPIC_ID
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_partition_metadata() -> None:
 def test_malformed_partition_metadata_is_refused(data: bytes) -> None:
     """No id, a strange version, or the id that stands for none."""
     with pytest.raises(MalformedCheckpointError):
-        checkpoints.parse_partition_metadata(data)
+        partition_metadata.parse(data)
 
 
 def test_the_clean_shutdown_marker() -> None:

@@ -1,11 +1,10 @@
 """The small text files of a data directory, as pure text in both directions.
 
-Apache Kafka's CheckpointFile, LeaderEpochCheckpointFile, PartitionMetadataFile, MetaProperties
-and CleanShutdownFileHandler define them::
+Apache Kafka's CheckpointFile, LeaderEpochCheckpointFile, MetaProperties and
+CleanShutdownFileHandler define them::
 
     offset checkpoints       0 \\n count \\n  then "topic partition offset" lines
     leader-epoch-checkpoint  0 \\n count \\n  then "epoch start-offset" lines
-    partition.metadata       version: 0 \\n topic_id: <22 characters>
     meta.properties          version, broker.id, cluster.id as Java properties
     .kafka_cleanshutdown     {"version":0,"brokerEpoch":<int>}
 
@@ -16,10 +15,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from uuid import UUID
 
 from barnabas_broker.log.epochs import EpochEntry
-from barnabas_kafka.ids import TopicPartition, uuid_from_base64, uuid_to_base64
+from barnabas_kafka.ids import TopicPartition
 
 _VERSION = 0
 
@@ -77,25 +75,6 @@ def _entries(data: bytes) -> list[str]:
     if len(entries) != expected:
         raise MalformedCheckpointError(f"{expected} entries promised, {len(entries)} found")
     return entries
-
-
-def format_partition_metadata(topic_id: UUID) -> bytes:
-    return f"version: {_VERSION}\ntopic_id: {uuid_to_base64(topic_id)}".encode()
-
-
-def parse_partition_metadata(data: bytes) -> UUID:
-    fields = dict(
-        line.split(": ", 1) for line in data.decode("utf-8", "replace").splitlines() if ": " in line
-    )
-    try:
-        if int(fields["version"]) != _VERSION:
-            raise MalformedCheckpointError(f"version {fields['version']} is unknown")
-        topic_id = uuid_from_base64(fields["topic_id"].strip())
-    except (KeyError, ValueError) as error:
-        raise MalformedCheckpointError(f"malformed content {data!r}") from error
-    if topic_id.int == 0:
-        raise MalformedCheckpointError("the topic id is zero")
-    return topic_id
 
 
 def format_meta_properties(fields: Mapping[str, str]) -> bytes:

@@ -64,6 +64,7 @@ class Unflushed:
     """What a log has changed on disk and not flushed, beside the bytes of its segments."""
 
     __slots__ = (
+        "committed_base",
         "created",
         "directory_changed",
         "flushed_ms",
@@ -87,6 +88,8 @@ class Unflushed:
         self.rolled = False
         #: truncations so far
         self.generation = 0
+        #: base offset of the last segment whose name is known to be durable
+        self.committed_base = -1
         #: when the last flush ended
         self.flushed_ms = 0
 
@@ -126,4 +129,18 @@ class Unflushed:
         )
         self.names = set()
         self.directory_changed = self.segments_changed = self.created = self.rolled = False
+        return plan
+
+    def commit_plan(self, segments: Sequence[Segment], directory: Path, *, up_to: int) -> FlushPlan:
+        """A plan for the bytes of ``segments`` up to the active one, and for names that are new."""
+        plan = FlushPlan(
+            up_to=up_to, generation=self.generation, files=[segment.file for segment in segments]
+        )
+        active_base = segments[-1].base_offset
+        if self.committed_base != active_base:
+            # A name must not become durable before the content of its file.
+            plan.paths = self.side_files(directory)
+            plan.directory = directory
+            plan.parent = directory.parent if self.committed_base < 0 else None
+            self.committed_base = active_base
         return plan

@@ -15,14 +15,12 @@ from typing import Final, NoReturn, Self
 from uuid import UUID
 
 from barnabas_broker.invariants import violated
-from barnabas_broker.log import checkpoints, loader, retention
+from barnabas_broker.log import checkpoints, loader, partition_metadata, retention
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.epochs import LeaderEpochs
 from barnabas_broker.log.files import (
     add_suffix,
     make_partition_directory,
-    read_file,
-    remove_file,
     remove_files,
     remove_suffix,
     replace_file,
@@ -56,7 +54,6 @@ class SegmentedLog:
     """The files of one partition's log; construct with :meth:`open`."""
 
     __slots__ = (
-        "_committed_base",
         "_epochs_unwritten",
         "_removed",
         "_snapshots",
@@ -100,7 +97,6 @@ class SegmentedLog:
         #: everything below it is on the device; its indexes need not be, unlike those below
         #: the recovery point
         self.durable_offset = loaded.recovery_point
-        self._committed_base = -1  # Of the last segment whose name is known to be durable.
         self.topic_id: UUID | None = None
         #: up to where compaction has come; None before the first time
         self.cleaned_to: int | None = None
@@ -148,7 +144,8 @@ class SegmentedLog:
                 PARTITION_METADATA,
                 *(log._snapshots.path(offset).name for offset in log._snapshots.offsets),
             }
-        log._adopt_topic_id(topic_id, clean=clean)
+        log.topic_id = partition_metadata.load(directory, clean=clean)
+        log.adopt_topic_id(topic_id)
         log.segments.load_stats(
             directory,
             up_to=log.log_end_offset if clean else known.recovery_point,
@@ -157,23 +154,6 @@ class SegmentedLog:
         return log
 
     # --- identity ----------------------------------------------------------------------------
-
-    def _adopt_topic_id(self, topic_id: UUID | None, *, clean: bool) -> None:
-        path = self.directory / PARTITION_METADATA
-        try:
-            stored = checkpoints.parse_partition_metadata(read_file(path))
-        except FileNotFoundError:
-            stored = None
-        except checkpoints.MalformedCheckpointError as error:
-            if clean:
-                raise StorageError(self.directory, f"{PARTITION_METADATA}: {error}") from error
-            # It was made shortly before the power failed; a caller that knows the id writes it
-            # again.
-            _log.warning("Removing malformed partition metadata: %s: %s", path, error)
-            remove_file(path)
-            stored = None
-        self.topic_id = stored
-        self.adopt_topic_id(topic_id)
 
     def adopt_topic_id(self, topic_id: UUID | None) -> None:
         """Check that the log is that of ``topic_id``, and note it where it was not known.
@@ -192,9 +172,8 @@ class SegmentedLog:
         self.assign_topic_id(topic_id)
 
     def assign_topic_id(self, topic_id: UUID) -> None:
-        """Note the topic's id beside the data, before any data is written."""
-        path = self.directory / PARTITION_METADATA
-        replace_file(path, checkpoints.format_partition_metadata(topic_id), durable=False)
+        """Write the topic's id beside the data, before any data is written."""
+        partition_metadata.write(self.directory, topic_id)
         self._unflushed.names.add(PARTITION_METADATA)
         self._unflushed.directory_changed = True
         self.topic_id = topic_id
@@ -260,10 +239,10 @@ class SegmentedLog:
             raise
 
     def roll_at(self, offset: int, now_ms: int) -> None:
-        """Have the log end at an offset beyond its end, and start a segment there.
+        """Move the log end to an offset beyond it, and start a segment there.
 
-        Nothing lies between: compaction has removed it elsewhere, and the offsets behind the gap do
-        not fit in a segment that begins before it. Nor are offsets in the gap to be given again.
+        No record lies between: compaction removed them on the leader. The offsets above the gap do
+        not fit in a segment that begins below it, and no record may get an offset in the gap.
         """
         self.log_end_offset = self.producers.end_offset = offset
         self.roll(now_ms)
@@ -278,7 +257,7 @@ class SegmentedLog:
 
     @property
     def failure(self) -> str | None:
-        """Why nothing can be read here, None while all is well or only room is missing."""
+        """Why the log cannot be read; None while it can, also with a full disk."""
         return None if self.health.readable else self.health.reason
 
     def _fail(self, error: OSError) -> NoReturn:
@@ -295,7 +274,7 @@ class SegmentedLog:
         self._epochs_changed(self.epochs.assign(epoch, offset))
 
     def _epochs_changed(self, changed: bool) -> None:
-        """Write the epochs, also those a full disk did not take before: the log has them too."""
+        """Write the epochs if they changed, or if a full disk refused an earlier write."""
         if not (changed or self._epochs_unwritten):
             return
         path = self.directory / LEADER_EPOCH_CHECKPOINT
@@ -375,7 +354,7 @@ class SegmentedLog:
         return removed
 
     def _has_rolled(self, now_ms: int) -> bool:
-        """Roll; False when there is no room for that, which the older segments will make."""
+        """Roll; False without room for it, which the deletion of older segments makes."""
         try:
             self.roll(now_ms)
         except StorageError:
@@ -385,9 +364,9 @@ class SegmentedLog:
         return True
 
     def _remove_segments(self, count: int, *, from_end: bool = False) -> list[Path]:
-        """Take segments out of the log and rename their files; a reader's slices stay good.
+        """Take segments out of the log and rename their files; open slices stay readable.
 
-        All segments stay where that fails.
+        If that fails the log keeps all segments.
         """
         # Whatever is left when this is interrupted must be one run of segments.
         gone = self.segments[: -count - 1 : -1] if from_end else self.segments[:count]
@@ -433,10 +412,10 @@ class SegmentedLog:
         return removed
 
     def truncate_to(self, offset: int, *, now_ms: int) -> bool:
-        """Cut everything at and above ``offset``; False when there is nothing. Blocks.
+        """Truncate the log to ``offset``; False when there is nothing at or above it. Blocks.
 
-        Nothing of what is cut can come back once this has returned, and no request may observe the
-        cut from epochs or offsets before that. A slice in flight across the cut stops being
+        None of the removed records can come back once this has returned, and no request may see the
+        truncation in epochs or offsets before that. A slice that reaches across it is no longer
         ``intact``. The owner of the log writes the recovery point (`LogDirectories.truncate`).
         """
         if offset >= self.log_end_offset:
@@ -474,13 +453,13 @@ class SegmentedLog:
         return True
 
     def _take_back(self, segments: LogSegments, removed: Sequence[Path]) -> None:
-        """Have segments again that were removed: for want of room, say. A flush syncs the names."""
+        """Restore segments after a failed removal, as without room. A flush syncs the names."""
         if not removed:
             return
         self.segments = segments
         self.recovery_point = min(self.recovery_point, segments[0].base_offset)
         self.durable_offset = min(self.durable_offset, segments[0].base_offset)
-        self._committed_base = -1
+        self._unflushed.committed_base = -1
         try:
             remove_suffix(reversed(removed), DELETED)
         except OSError as error:  # The next start would miss what is read and written here.
@@ -494,7 +473,7 @@ class SegmentedLog:
         self.log_start_offset = min(self.log_start_offset, offset)
         self.recovery_point = min(self.recovery_point, offset)
         self.durable_offset = min(self.durable_offset, offset)
-        self._committed_base = -1
+        self._unflushed.committed_base = -1
         self.high_watermark = min(self.high_watermark, offset)
         if self.cleaned_to is not None:
             self.cleaned_to = min(self.cleaned_to, offset)
@@ -515,7 +494,7 @@ class SegmentedLog:
         )
 
     def truncate_fully_at(self, offset: int, *, now_ms: int) -> None:
-        """Drop everything and start again, empty, at ``offset``; or keep it where that fails."""
+        """Delete all segments and start again, empty, at ``offset``; keep them if that fails."""
         segments, removed = self.segments, list[Path]()
         self._unflushed.generation += 1
         self._unflushed.segments_changed = True
@@ -534,20 +513,20 @@ class SegmentedLog:
         self.log_end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
         self.durable_offset = min(self.durable_offset, offset)
-        self._committed_base = -1
+        self._unflushed.committed_base = -1
         self.cleaned_to = None
         assert self.recovery_point <= offset, violated("the recovery point is within the log")
         self._epochs_changed(self.epochs.clear())
 
     @property
     def truncations(self) -> int:
-        """How often something was cut off the end."""
+        """How often the end of the log was truncated."""
         return self._unflushed.generation
 
     def take_over(self, other: SegmentedLog, *, now_ms: int) -> None:
-        """Become what ``other`` is: its batches are here, what is beside them follows.
+        """Take the state of ``other``, whose batches have been copied here.
 
-        Producers are taken as they are, not as in the batches: some are known from snapshots
+        Producers are taken from its state, not from the batches: some are known from snapshots
         only. Raises StorageError.
         """
         if self.log_start_offset < other.log_start_offset:
@@ -607,19 +586,8 @@ class SegmentedLog:
         """
         if self.failure is not None:
             raise StorageError(self.directory, self.failure)
-        plan = FlushPlan(
-            up_to=self.log_end_offset,
-            generation=self._unflushed.generation,
-            files=[segment.file for segment in self.segments.from_floor(self.durable_offset)],
-        )
-        active_base = self.segments.active.base_offset
-        if self._committed_base != active_base:
-            # A name must not become durable before the content of its file.
-            plan.paths = self._unflushed.side_files(self.directory)
-            plan.directory = self.directory
-            plan.parent = self.directory.parent if self._committed_base < 0 else None
-            self._committed_base = active_base
-        return plan
+        unsynced = self.segments.from_floor(self.durable_offset)
+        return self._unflushed.commit_plan(unsynced, self.directory, up_to=self.log_end_offset)
 
     def committed(self, plan: FlushPlan) -> None:
         """Advance the durable offset after ``plan`` ran, unless the log was truncated meanwhile.

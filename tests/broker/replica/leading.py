@@ -112,7 +112,7 @@ class Leader:
             new = replace(new, brokers=brokers)
         new = new.with_changes(put=(TopicImage("t", T_ID, tuple(states), {}),))
         self.broker.controller.image = self.image = new
-        assert not self.manager.on_image(old, new)
+        assert not finished(self.manager.on_image(old, new))
 
     def states(self) -> list[PartitionState]:
         """As the controller has them: with every change of an ISR that was made."""

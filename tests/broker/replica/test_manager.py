@@ -32,6 +32,7 @@ from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.records.builder import build_batch
 from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_kafka.settings.topic import TopicSettings
+from tests.broker.replica.leading import finished
 
 NOW_MS = 1_700_000_000_000
 T0 = TopicPartition("t", 0)
@@ -78,7 +79,7 @@ class Bench:
 
     def see(self, new: MetadataImage) -> None:
         """Publish the next image."""
-        self.manager.on_image(self.image, new)
+        finished(self.manager.on_image(self.image, new))
         self.image = new
 
     def append(self, *values: bytes) -> int:
@@ -459,7 +460,7 @@ def test_one_partition_that_cannot_be_made_is_no_reason_for_the_others(
 
     monkeypatch.setattr(bench.logs, "create", failing)
     new = image(led_by(1), led_by(1))
-    assert set(bench.manager.on_image(NOTHING, new)) == {"t"}
+    assert set(finished(bench.manager.on_image(NOTHING, new))) == {"t"}
     assert refusal(bench) == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert bench.manager.leader(TopicPartition("t", 1)).is_leader
 
@@ -528,7 +529,7 @@ def test_a_partition_that_fails_unexpectedly_holds_back_no_other(
     fails = Fails(monkeypatch, method)
     both = image(led_by(1, epoch=1), led_by(1, epoch=1))
     both = both.with_changes(put=(TopicImage("u", UUID(int=2), (led_by(1),), {}),))
-    failures = bench.manager.on_image(bench.image, both)
+    failures = finished(bench.manager.on_image(bench.image, both))
     assert {name: it.code.name for name, it in failures.items()} == {"t": "UNKNOWN_SERVER_ERROR"}
     assert bench.manager.led("t", 1).leader_epoch == 1
     assert bench.manager.led("u", 0).leader_epoch == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 from barnabas_broker.log import files
 from barnabas_broker.server.node.broker_server import clock_ms
+from barnabas_kafka.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas_kafka.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -99,3 +101,21 @@ def test_the_loop_waits_for_no_disk(tmp_path: Path, durability: str) -> None:
         seen = list(watched.made)
     assert {name for _, name in seen} >= {"fsync", "unlink", "rmdir"}  # Others did it all.
     assert [call for thread, call in seen if thread == "broker under test"] == []
+
+
+def test_requests_are_served_while_logs_are_created(tmp_path: Path) -> None:
+    """A topic of thousands of partitions takes seconds, and heartbeats wait for none of it."""
+    partitions, made = 400, set[int]()
+    with (
+        running_node(tmp_path) as node,
+        Wire(port_of(node)) as creating,
+        Wire(port_of(node)) as other,
+        ThreadPoolExecutor(1) as threads,
+    ):
+        created = threads.submit(creating.create_topic, "wide", partitions=partitions)
+        while not created.done():
+            other.ask(ApiVersionsRequest(), 2)
+            made.add(len(node.broker.replicas))
+        created.result()
+        assert len(node.broker.replicas) == partitions
+    assert made - {0, partitions}, "no request was answered between the first log and the last"

@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Final, Protocol
@@ -34,6 +34,9 @@ RulesFor = Callable[[TopicImage], TopicRules]
 WHOLE_TOPIC: Final = -1
 """In place of a partition: what concerns all partitions of a topic."""
 
+
+Applying = Generator[None, bool | None, None]
+"""Metadata being applied: it yields after each partition, and other work may run then."""
 
 Ended = Callable[[Exception | None], None]
 """Called when something has ended, with its error."""
@@ -177,8 +180,13 @@ class ReplicaManager:
             return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
-    def on_image(self, old: MetadataImage, new: MetadataImage) -> dict[str, KafkaError]:
+    def on_image(
+        self, old: MetadataImage, new: MetadataImage
+    ) -> Generator[None, bool | None, dict[str, KafkaError]]:
         """Create, lead, follow and delete partitions as the new image says.
+
+        It yields after each partition: thousands of logs take seconds to create. The caller
+        finishes one image before it begins the next.
 
         Only changed topics are touched. Returns the topics for which that failed, with the first
         error of each; the other partitions are not affected. Unexpected errors are left to
@@ -195,10 +203,10 @@ class ReplicaManager:
                 self._drop(each.before, failures)
         if changed_defaults:
             for topic in new.topics.values():
-                self._update(topic, failures, settings_changed=True)
+                yield from self._update(topic, failures, settings_changed=True)
         else:
             for each in different:
-                self._take_difference(each, failures)
+                yield from self._take_difference(each, failures)
         self._started = True
         if gone:
             each_isolated(
@@ -209,18 +217,18 @@ class ReplicaManager:
             )
         return failures
 
-    def _take_difference(self, each: TopicDifference, failures: dict[str, KafkaError]) -> None:
+    def _take_difference(self, each: TopicDifference, failures: dict[str, KafkaError]) -> Applying:
         topic, before = each.after, each.before
         if topic is None:
             return
         if each.numbers is None:
             changed = before is None or before.config != topic.config
-            self._update(topic, failures, settings_changed=changed)
+            yield from self._update(topic, failures, settings_changed=changed)
             return
         # What could not be done before may be possible by now; some were of a topic of before.
         failed = self._failed.get(topic.name, frozenset())
         numbers = each.numbers | {it for it in failed if it < len(topic.partitions)}
-        self._update(topic, failures, settings_changed=False, numbers=numbers)
+        yield from self._update(topic, failures, settings_changed=False, numbers=numbers)
 
     def retry_failed(self) -> None:
         """Apply metadata again where that failed unexpectedly; raises the first new error."""
@@ -351,7 +359,7 @@ class ReplicaManager:
         inside = [it for it in self._partitions.values() if it.log.health is health]
         if health.state is Health.ONLINE:
             for topic in image.topics.values():
-                self._update(topic, {}, settings_changed=False)
+                at_once(self._update(topic, {}, settings_changed=False))
             return
         spared = sum(it.counted_out for it in inside)
         log.warning(
@@ -362,16 +370,21 @@ class ReplicaManager:
             each_isolated(inside, Partition.wake, "Notification of an offline log", name=_tp_of)
 
     def _attempt(
-        self, tp: TopicPartition, work: Callable[[], None], failures: dict[str, KafkaError]
+        self,
+        tp: TopicPartition,
+        work: Callable[[], None],
+        failures: dict[str, KafkaError],
+        *,
+        again: Callable[[], None] | None = None,
     ) -> None:
-        """Do the work of one partition; it is retried after an unexpected error."""
+        """Do the work of one partition; it, or `again`, is retried after an unexpected error."""
         self._retries.pop(tp, None)
         if self._put_off(tp, work):
             return
         self._succeeded(tp)
         for failed in each_isolated((tp,), lambda _: work(), "Applying metadata"):
             if not failed.expected:
-                self._retries[tp] = work
+                self._retries[tp] = again or work
             before = self._failed.get(tp.topic, frozenset())
             self._failed[tp.topic] = before | {tp.partition}
             failures.setdefault(tp.topic, failed.error)
@@ -388,21 +401,29 @@ class ReplicaManager:
         *,
         settings_changed: bool,
         numbers: Collection[int] | None = None,
-    ) -> None:
+    ) -> Applying:
         """Update the partitions of a topic that are on this broker: those numbers, or all."""
         if numbers is None or WHOLE_TOPIC in numbers:
             numbers = range(len(topic.partitions))
+        found: list[TopicRules] = []
 
-        def update() -> None:
-            rules = self._rules_for(topic)
+        def hold_each(rules: TopicRules) -> Applying:
             for index in numbers:
                 state = topic.partitions[index]
                 if self._broker_id in state.replicas:
                     tp = TopicPartition(topic.name, index)
                     hold = partial(self._hold, tp, topic, state, rules, settings_changed)
                     self._attempt(tp, hold, failures)
+                    yield
 
-        self._attempt(TopicPartition(topic.name, WHOLE_TOPIC), update, failures)
+        self._attempt(
+            TopicPartition(topic.name, WHOLE_TOPIC),
+            lambda: found.append(self._rules_for(topic)),
+            failures,
+            again=lambda: at_once(hold_each(self._rules_for(topic))),
+        )
+        for rules in found:
+            yield from hold_each(rules)
 
     def _hold(
         self,
@@ -487,6 +508,12 @@ class ReplicaManager:
         partition.become(NOT_LED)
         if not self._among_others and self._logs.logs.get(tp) is partition.log:
             self._logs.delete(tp, self._clock_ms())
+
+
+def at_once(applying: Applying) -> None:
+    """Apply to the end without a turn for other work."""
+    for _ in applying:
+        pass
 
 
 def _tp_of(partition: Partition) -> TopicPartition:

@@ -5,12 +5,14 @@ import threading
 import weakref
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from barnabas_broker.cluster.image import MetadataImage
+from barnabas_broker.controller.commands import Failures
 from barnabas_broker.controller.controller import Controller
 from barnabas_broker.controller.requests import CreatedTopic
 from barnabas_broker.controller.target_state import TargetState
@@ -18,6 +20,7 @@ from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.security.principals import ANONYMOUS
 from barnabas_broker.server.control import controller_thread
 from barnabas_broker.server.control.controller_thread import LEFT_MAX, ControllerThread
+from barnabas_broker.server.process.cooperative_scheduler import Work
 from barnabas_broker.zk.store import CoordinationError, Create, Delete
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.protocol.messages.alter_user_scram_credentials import (
@@ -49,6 +52,12 @@ async def beside(embedded: Embedded) -> AsyncIterator[ControllerThread]:
     await thread.stop()
 
 
+def each_fails(failures: Failures) -> Work[Failures]:
+    """An image of which some topics cannot be applied."""
+    yield
+    return failures
+
+
 def create(name: str, controller: Controller) -> CreatedTopic:
     """A request that changes the image."""
     new = [NewTopic(name=name)]
@@ -62,8 +71,10 @@ def test_an_answer_comes_after_its_image(embedded: Embedded) -> None:
         async with beside(embedded) as thread:
             seen: list[tuple[int, list[str]]] = []
 
-            def on_image(_old: MetadataImage, new: MetadataImage) -> None:
+            def on_image(_old: MetadataImage, new: MetadataImage) -> Work[Failures]:
                 seen.append((threading.get_ident(), list(new.topics)))
+                yield
+                return {}
 
             thread.attach(on_image)
             known = await thread.ask(
@@ -71,6 +82,30 @@ def test_an_answer_comes_after_its_image(embedded: Embedded) -> None:
             )
             assert known == ["t"]
             assert seen == [(threading.get_ident(), ["t"])]
+
+    asyncio.run(scenario())
+
+
+def test_the_loop_goes_on_while_an_image_is_applied(embedded: Embedded) -> None:
+    """Thousands of logs take seconds to create: requests and heartbeats do not wait for all."""
+
+    async def scenario() -> None:
+        async with beside(embedded) as thread:
+            served: list[int] = []
+
+            def on_image(_old: MetadataImage, new: MetadataImage) -> Work[Failures]:
+                for number in range(3):
+                    asyncio.get_running_loop().call_soon(served.append, number)
+                    while number not in served:
+                        yield
+                applied.append(set(new.topics))
+                return {}
+
+            applied: list[set[str]] = []
+            thread.attach(on_image)
+            both = [thread.run(partial(create, name)) for name in ("t", "u")]
+            await asyncio.gather(*both)
+            assert applied == [{"t"}, {"t", "u"}], "one image after the other"
 
     asyncio.run(scenario())
 
@@ -227,11 +262,11 @@ def test_a_topic_without_logs_is_not_created(embedded: Embedded) -> None:
     async def scenario() -> None:
         async with beside(embedded) as thread:
             full = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "disk full")
-            thread.attach(lambda _old, new: {"t": full} if "t" in new.topics else {})
+            thread.attach(lambda _old, new: each_fails({"t": full} if "t" in new.topics else {}))
             refused = await thread.run(lambda controller: create("t", controller))
             assert (refused.outcome.error, refused.outcome.message) == (full.code, "disk full")
             assert list(thread.image.topics) == []
-            thread.attach(lambda _old, _new: {})
+            thread.attach(lambda _old, _new: each_fails({}))
             assert (await thread.run(lambda controller: create("t", controller))).outcome.granted
 
     asyncio.run(scenario())
@@ -351,6 +386,10 @@ def test_another_controller_is_made_way_for(embedded: Embedded) -> None:
 def test_a_local_failure_does_not_hold_back_leader_and_isr(embedded: Embedded) -> None:
     """An error of the own replicas holds back no LeaderAndIsr to other brokers."""
 
+    def failing(_old: MetadataImage, _new: MetadataImage) -> Work[Failures]:
+        yield
+        raise ZeroDivisionError
+
     async def scenario() -> None:
         async with beside(embedded) as thread:
             reported: list[int] = []
@@ -359,7 +398,7 @@ def test_a_local_failure_does_not_hold_back_leader_and_isr(embedded: Embedded) -
                 reported.append(epoch)
                 return {}
 
-            thread.attach(lambda _old, _new: 1 // 0, on_view)  # type: ignore[arg-type, return-value]
+            thread.attach(failing, on_view)
             with pytest.raises(ZeroDivisionError):
                 await thread.run(lambda controller: create("t", controller))
             assert reported

@@ -30,6 +30,11 @@ from barnabas_broker.controller.commands import Failures
 from barnabas_broker.controller.controller import Controller
 from barnabas_broker.controller.events import ElectionsRetried
 from barnabas_broker.controller.target_state import TargetState
+from barnabas_broker.server.process.cooperative_scheduler import (
+    CooperativeScheduler,
+    Unfinished,
+    Work,
+)
 from barnabas_broker.server.process.fair_queue import FairQueue
 from barnabas_broker.server.process.repeated_failure import RepeatedFailure
 from barnabas_broker.zk.store import CoordinationError
@@ -43,9 +48,13 @@ RETRY_FIRST_S: Final = 0.05
 RETRY_LONGEST_S: Final = 30.0
 """Reading of coordination data that fails is retried for ever, ever later up to so long."""
 
+APPLYING_SLICE_S: Final = 0.005
+"""How long one time slice of an image takes. A broker that is busy gives one in each iteration of
+its loop, and the controller waits for all of them."""
+
 Result = TypeVar("Result")
 Answer = TypeVar("Answer")
-OnImage = Callable[[MetadataImage, MetadataImage], Failures | None]
+OnImage = Callable[[MetadataImage, MetadataImage], Work[Failures]]
 OnView = Callable[[TargetState | None, int], Failures]
 
 
@@ -89,6 +98,7 @@ class ControllerThread:
         self._left = 0
         self._client_at_work = False
         self._away = RepeatedFailure()
+        self._scheduler = CooperativeScheduler(time_slice_s=APPLYING_SLICE_S)
         # Apart: elections that the store refuses for long must not delay what is to be read.
         self._rereading = _Retry(lambda: self.on_znode_change(None))
         self._settling = _Retry(lambda: self._submit(self._settle_refused))
@@ -101,7 +111,10 @@ class ControllerThread:
         return self._controller.member.epochs.broker_epoch
 
     def attach(self, on_image: OnImage, on_view: OnView | None = None) -> None:
-        """Have `on_image(old, new)` called, on the loop, for every image from now on.
+        """Have `on_image(old, new)` run, on the loop, for every image from now on.
+
+        It runs in time slices, between which the loop serves requests, and to its end before the
+        next image is published: the controller's thread waits for it.
 
         After it, `on_view(view, epoch)` gets the target state that the controller sends to all
         brokers, None for nothing, and the controller epoch.
@@ -230,19 +243,34 @@ class ControllerThread:
         def take() -> None:
             self.image, self.settings = new, settings
             self._note_metadata()
-            failures: dict[str, KafkaError] = {}
             try:
-                try:
-                    failures.update(self._on_image(old, new) or {})
-                finally:  # What this broker cannot apply, the others are to have all the same.
-                    failures.update(self._on_view(view, epoch))
-                taken.set_result(failures)
+                applied = self._scheduler.begin(self._apply(old, new, view, epoch))
             except BaseException as error:
                 taken.set_exception(error)
                 raise
+            if isinstance(applied, Unfinished):
+                applied.future.add_done_callback(pass_on)
+            else:
+                taken.set_result(applied)
+
+        def pass_on(applied: "asyncio.Future[Failures]") -> None:
+            if (error := applied.exception()) is not None:
+                taken.set_exception(error)
+                raise error  # The loop ends the process where an invariant is violated.
+            taken.set_result(applied.result())
 
         self._loop.call_soon_threadsafe(take)
         return taken.result()
+
+    def _apply(
+        self, old: MetadataImage, new: MetadataImage, view: TargetState | None, epoch: int
+    ) -> Work[Failures]:
+        try:
+            failures = yield from self._on_image(old, new)
+        except Exception:  # What this broker cannot apply, the others are to have all the same.
+            self._on_view(view, epoch)
+            raise
+        return {**failures, **self._on_view(view, epoch)}
 
     def _submit(self, work: Callable[[], None]) -> None:
         try:
@@ -331,7 +359,8 @@ class _Retry:
         self._again()
 
 
-def _do_nothing(_old: MetadataImage, _new: MetadataImage) -> Failures:
+def _do_nothing(_old: MetadataImage, _new: MetadataImage) -> Work[Failures]:
+    yield from ()
     return {}
 
 

@@ -60,6 +60,11 @@ from barnabas_broker.server.peers.transaction_marker_channel_manager import (
     TransactionMarkerChannelManager,
 )
 from barnabas_broker.server.process.broker_state import BrokerLifecycle, BrokerState
+from barnabas_broker.server.process.cooperative_scheduler import (
+    CooperativeScheduler,
+    Unfinished,
+    Work,
+)
 from barnabas_broker.server.process.loop_progress import LoopProgress
 from barnabas_broker.server.requests.broker_services import BrokerServices
 from barnabas_broker.server.requests.client_quotas import ClientQuotas
@@ -432,7 +437,10 @@ class BrokerServer:
         for tp in [tp for tp in found if tp.topic in deleting]:
             broker.logs.delete(tp, now_ms)
         await controller.run(lambda governed: governed.finish_deletions(now_ms=now_ms))
-        self._apply_metadata(MetadataImage(cluster_id=""), controller.image)
+        applying = self._apply_metadata(MetadataImage(cluster_id=""), controller.image)
+        applied = CooperativeScheduler().begin(applying)
+        if isinstance(applied, Unfinished):
+            await applied.future
         controller.attach(self._apply_metadata)
 
     def _on_znode_change(self, controller: ControllerThread, path: str | None) -> None:
@@ -483,10 +491,16 @@ class BrokerServer:
             own=replicas,
         )
 
-    def _apply_metadata(self, old: MetadataImage, new: MetadataImage) -> dict[str, KafkaError]:
+    def _apply_metadata(
+        self, old: MetadataImage, new: MetadataImage
+    ) -> Work[Mapping[str, KafkaError]]:
         """Apply an image to the replicas, then to the coordinators whose logs they are."""
+        failures = yield from self.broker.replicas.on_image(old, new)
+        self._apply_to_coordinators(old, new)
+        return failures
+
+    def _apply_to_coordinators(self, old: MetadataImage, new: MetadataImage) -> None:
         broker = self.broker
-        failures = broker.replicas.on_image(old, new)
         steps = (
             self.replication.on_image,
             partial(broker.groups.on_image, old.announced, new.announced),
@@ -495,12 +509,11 @@ class BrokerServer:
             self._log_dir_events.look,
         )
         call_isolated(steps, "Applying metadata", "this broker")
-        return failures
 
     def _apply_metadata_again(self) -> None:
         """Apply the image to coordinators whose replicas applied it late."""
         image = self.broker.controller.image
-        self._apply_metadata(image, image)
+        self._apply_to_coordinators(image, image)
 
     def _register_trusted(self) -> None:
         """Update the registration: no log of this broker may be truncated any more."""

@@ -99,8 +99,11 @@ class IterationBudget:
 class CooperativeScheduler:
     """The unfinished work of one event loop."""
 
-    def __init__(self, *, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self, *, clock: Callable[[], float] = monotonic, time_slice_s: float = TIME_SLICE_S
+    ) -> None:
         self._clock = clock
+        self._time_slice_s = time_slice_s
         self._run_queue = RunQueue()
 
     def begin(self, work: Work[T], working: Working = nullcontext) -> T | Unfinished[T]:
@@ -121,7 +124,7 @@ class CooperativeScheduler:
     def _run_time_slice(self, work: Work[Any], working: Working, *, goes_on: bool = False) -> None:
         """Go on with the work until the time slice is over; raises StopIteration at its end."""
         clock = self._clock
-        end = clock() + TIME_SLICE_S
+        end = clock() + self._time_slice_s
         with working():
             work.send(True if goes_on else None)
             while clock() < end:

@@ -26,6 +26,7 @@ from barnabas_broker.server.node.broker_server import BrokerServer
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.settings.broker import BrokerSettings
+from tests.broker.replica.leading import finished
 from tests.broker.server.moved_clock import MovedLoop
 from tests.broker.server.running import port_of
 from tests.waiting import ANSWER, START, seconds, watch_loop
@@ -166,7 +167,7 @@ class HandMade:
             node = member.node
             old = node.broker.controller.image
             node.broker.controller.image = image
-            assert not node._apply_metadata(old, image)
+            assert not finished(node._apply_metadata(old, image))
 
         member.do(take)
 

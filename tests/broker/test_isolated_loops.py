@@ -286,6 +286,7 @@ def segments_are_counted(_: pytest.MonkeyPatch) -> list[str]:
 
         def __init__(self, name: str) -> None:
             self.tp = name
+            self.segments = self
 
         @property
         def uncounted(self) -> list[Any]:

@@ -69,6 +69,7 @@ def test_an_error_is_one_line_and_its_class_is_the_exit_code(
         ["configs", "describe", "--entity-type", "brokers", "--all"],
         ["brokers", "list", "--output", "json"],
         ["version"],
+        ["--help"],
     ],
 )
 def test_a_closed_output_pipe_ends_the_command_quietly(
@@ -87,14 +88,15 @@ def test_a_closed_output_pipe_ends_the_command_quietly(
     assert (done.returncode, done.stderr) == (READER_LEFT, b"")
 
 
+@pytest.mark.parametrize("words", [["--list"], ["--help"]])
 def test_a_closed_output_pipe_ends_a_kafka_tool_quietly(
-    kafka_broker: Broker, kafka_topic: str
+    kafka_broker: Broker, kafka_topic: str, words: list[str]
 ) -> None:
     """The same."""
     reading, writing = os.pipe()
     os.close(reading)
     code = "from barnabas_broker.cli.kafka.topics import main; main()"
-    command = [sys.executable, "-c", code, "--list", "--bootstrap-server"]
+    command = [sys.executable, "-c", code, *words, "--bootstrap-server"]
     done = subprocess.run(
         [*command, kafka_broker.bootstrap_servers], stdout=writing, stderr=subprocess.PIPE,
         timeout=seconds(RUN), check=False,

@@ -38,6 +38,12 @@ def test_help_lists_every_verb_without_importing_any() -> None:
     assert heavy == "set()"
 
 
+def test_help_is_a_command_too() -> None:
+    """As of kubectl and rpk: of everything, of a group and of a command."""
+    for words in ((), ("topics",), ("topic", "create")):
+        assert run_command("help", *words).stdout == run_command(*words, "--help").stdout
+
+
 def test_a_broker_starts_without_what_only_others_need() -> None:
     """What takes part of a start's time and of a broker's memory is imported by who needs it."""
     code = (

@@ -22,7 +22,14 @@ from barnabas_broker.cli.acl_plans import (
 from barnabas_broker.cli.admin import call
 from barnabas_broker.cli.client import Connection, connection_options
 from barnabas_broker.cli.errors import CommandError, InputError
-from barnabas_broker.cli.output import done, output_option, print_json, print_table, results_option
+from barnabas_broker.cli.output import (
+    counted,
+    done,
+    output_option,
+    print_json,
+    print_table,
+    results_option,
+)
 from barnabas_kafka.acls import AclResourceType, PatternType
 from barnabas_kafka.client.security import Acl, AclFilter, create_acls, delete_acls, describe_acls
 
@@ -102,7 +109,7 @@ def add(connection: Connection, **options: Any) -> None:
         click.echo(f"{_text(acl)}: {error}", err=True)
     if results.errors:
         raise CommandError(f"{len(results.errors)} of {len(planned)} rules were not added")
-    done(f"Added {len(planned)} rules.", *map(_row, planned))
+    done(f"Added {counted(len(planned), 'rule')}.", *map(_row, planned))
 
 
 @acls.command()

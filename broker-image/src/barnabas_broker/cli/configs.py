@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from barnabas_broker.cli.client import Connection, connection_options, failures
-from barnabas_broker.cli.errors import Attempts, CommandError, InputError
+from barnabas_broker.cli.errors import Attempts, CommandError, InputError, similar
 from barnabas_broker.cli.output import done, output_option, print_json, print_table, results_option
 from barnabas_broker.cli.properties import parse_assignments
 
@@ -119,6 +119,7 @@ def alter(
         raise InputError("nothing to alter: give --add, --delete, --append or --subtract")
     client, metadata = connection.admin()
     check_entity(metadata, (entity_type, entity_name))
+    check_settings(connection, client, (entity_type, entity_name), removals)
     alter_resource(
         connection,
         client,
@@ -144,6 +145,16 @@ def check_entity(metadata: ClusterMetadata, entity: tuple[str, str]) -> None:
     if int(name) not in metadata.brokers:
         live = ", ".join(map(str, sorted(metadata.brokers)))
         raise CommandError(f"there is no broker {name}, or it does not run; there are {live}")
+
+
+def check_settings(
+    connection: Connection, client: AdminClient, entity: tuple[str, str], names: Sequence[str]
+) -> None:
+    """CommandError for a name to remove that is no setting: brokers take any for removed."""
+    known = [row["name"] for row in describe_resource(connection, client, entity)] if names else []
+    for name in names:
+        if name not in known:
+            raise CommandError(f"{name}: not a setting of {entity[0]}{similar(name, known)}")
 
 
 def alter_resource(

@@ -14,11 +14,10 @@ import click
 
 from barnabas_broker.cli.errors import (
     CommandError,
-    end_without_reader,
     missing_package,
     number_too_large,
 )
-from barnabas_broker.cli.program import as_program, interruptible
+from barnabas_broker.cli.program import as_program, ended_by_signals
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
@@ -57,7 +56,15 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or name those that are spelt alike: click knows only loaded ones."""
+        """Find the command, or name those that are spelt alike: click knows only loaded ones.
+
+        `help COMMAND` is `COMMAND --help`, as of kubectl and rpk.
+        """
+        if args[0] == "help":
+            args = [*args[1:], "--help"]
+        if args == ["--help"]:
+            click.echo(ctx.get_help(), color=ctx.color)
+            ctx.exit()
         try:
             name, command, rest = super().resolve_command(ctx, args)
             return (command.name if command is not None else name), command, rest
@@ -91,16 +98,14 @@ class LazyGroup(click.Group):
 
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
         """Read the arguments; the overview and completion take their time."""
-        with interruptible():
+        with ended_by_signals():
             return super().make_context(*arguments, **options)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; name the package that brings what it could not import."""
         try:
-            with interruptible():
+            with ended_by_signals():
                 return super().invoke(ctx)
-        except BrokenPipeError:
-            end_without_reader()
         except OverflowError as error:
             raise number_too_large(error) from None
         except ModuleNotFoundError as error:

@@ -49,6 +49,7 @@ def output_option(
         return functools.partial(output_option, plain=plain, many=many)
     programs = "JSON, an object per line, or YAML documents" if many else "JSON or YAML"
     return click.option(
+        "-o",
         "--output",
         type=click.Choice([*plain, "json", "yaml"]),
         default=plain[0],

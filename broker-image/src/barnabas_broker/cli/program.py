@@ -39,14 +39,17 @@ def as_program(given: Sequence[str] | None, *, wrong: int = USAGE) -> Iterator[N
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
-    """End at Ctrl-C as SIGINT ends a program: silently, and a shell ends its loop too.
+def ended_by_signals() -> Iterator[None]:
+    """End at Ctrl-C as SIGINT ends a program, and without a reader as SIGPIPE does: silently.
 
-    Within click's own handling, which would print a word of its own and exit with 1. What the
-    interrupt carries is the number of another signal that stands for it.
+    A shell's loop ends at Ctrl-C too. Within click's own handling, which would print a word of its
+    own and exit with 1. What the interrupt carries is the number of another signal that stands for
+    it.
     """
     try:
         yield
+    except BrokenPipeError:
+        end_without_reader()
     except KeyboardInterrupt as interrupt:
         discard_output()
         number = interrupt.args[0] if interrupt.args else signal.SIGINT

@@ -205,7 +205,7 @@ def alter(
     connection: Connection,
 ) -> None:
     """Add partitions to a topic, or set and remove its settings."""
-    from barnabas_broker.cli.configs import alter_resource
+    from barnabas_broker.cli.configs import alter_resource, check_settings
 
     additions = parse_assignments(configs, "--config")
     if partitions is None and not additions and not removals:
@@ -219,6 +219,7 @@ def alter(
         result: dict[str, Any] = {"topic": name, "partitions": partitions}
         done(f"Topic {name} has {counted(partitions, 'partition')} now.", result)
     if additions or removals:
+        check_settings(connection, client, ("topics", name), removals)
         alter_resource(connection, client, ("topics", name), additions, removals)
         result = {"topic": name, "set": additions, "deleted": list(removals)}
         done(f"Altered the settings of topic {name}.", result)

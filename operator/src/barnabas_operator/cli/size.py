@@ -53,10 +53,14 @@ def _factors(command: Command) -> Command:
     help="The brokers' log.segment.bytes.",
 )
 @click.option(
-    "--output", type=click.Choice(["text", "json", "yaml"]), default="text", help="How to show it."
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json", "yaml"]),
+    default="text",
+    help="How to show it.",
 )
 def size(file: Path | None, brokers: int, segment_bytes: int, output: str, **factors: Any) -> None:
-    """Reckon the disk of each broker.
+    """Compute the disk of each broker.
 
     From spec.brokers.storage.sizing of the KafkaClusters in FILE, or from the options; both
     --messages-per-day and --average-message-bytes are needed then.

@@ -101,6 +101,7 @@ def _timeout(command: Command) -> Command:
 
 def _output(plain: str) -> Callable[[Command], Command]:
     return click.option(
+        "-o",
         "--output",
         type=click.Choice([plain, "json", "yaml"]),
         default=plain,

@@ -14,12 +14,11 @@ from barnabas_broker.cli.client import DEFAULT_TIMEOUT_S, Connection
 from barnabas_broker.cli.errors import (
     FAILED,
     CommandError,
-    end_without_reader,
     missing_package,
     number_too_large,
 )
 from barnabas_broker.cli.kafka.arguments import Takes, normalise
-from barnabas_broker.cli.program import as_program, interruptible
+from barnabas_broker.cli.program import as_program, ended_by_signals
 from barnabas_broker.cli.properties import client_properties, java_properties, parse_assignments
 from barnabas_broker.cli.zookeeper_client import OPTION, config_option, tool_credentials
 
@@ -47,6 +46,11 @@ class Tool(click.Command):
         with as_program(args, wrong=FAILED):
             return super().main(args, *others, **options)
 
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        """Read the arguments; --help is printed meanwhile."""
+        with ended_by_signals():
+            return super().make_context(*arguments, **options)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments; exit code 1 where they are wrong, `--help` where there are none."""
         arguments, mended = normalise(args, self._takes(ctx))
@@ -60,10 +64,8 @@ class Tool(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the tool; name the package that brings what it could not import."""
         try:
-            with interruptible():
+            with ended_by_signals():
                 return super().invoke(ctx)
-        except BrokenPipeError:
-            end_without_reader()
         except OverflowError as error:
             raise CommandError(number_too_large(error).message) from None
         except CommandError as error:

@@ -100,8 +100,9 @@ class CooperativeScheduler:
     """The unfinished work of one event loop."""
 
     def __init__(
-        self, *, clock: Callable[[], float] = monotonic, time_slice_s: float = TIME_SLICE_S
+        self, *, clock: Callable[[], float] = monotonic, time_slice_s: float | None = None
     ) -> None:
+        """Time slices of `TIME_SLICE_S`, unless `time_slice_s` says otherwise."""
         self._clock = clock
         self._time_slice_s = time_slice_s
         self._run_queue = RunQueue()
@@ -124,7 +125,7 @@ class CooperativeScheduler:
     def _run_time_slice(self, work: Work[Any], working: Working, *, goes_on: bool = False) -> None:
         """Go on with the work until the time slice is over; raises StopIteration at its end."""
         clock = self._clock
-        end = clock() + self._time_slice_s
+        end = clock() + (TIME_SLICE_S if self._time_slice_s is None else self._time_slice_s)
         with working():
             work.send(True if goes_on else None)
             while clock() < end:

@@ -179,7 +179,7 @@ def _write(
 
 
 def refusals(refused: Sequence[Refused]) -> Iterator[Finding]:
-    """What the API server refuses, as one finding; and what to do about claims."""
+    """Findings about the steps that the API server refused, with a remedy for claims."""
     evictions = [each for each in refused if isinstance(each.step, DeletePod)]
     if message := summary([each for each in refused if each not in evictions]):
         yield Finding(reason=Reason.REFUSED, message=message)
@@ -200,7 +200,10 @@ def _not_expandable(claims: Sequence[Refused]) -> str:
 
 
 def refuse(cluster: Cluster) -> str:
-    """All that no broker would start with, the operator has itself, or nothing reads; or empty."""
+    """Why a spec is refused: every problem of its settings, users, listeners and templates.
+
+    Empty if there is none.
+    """
     body = cluster.body
     problems = BrokerSettings.problems(body.spec.config, strict=True)
     found = [f"spec.config.{problem}" for problem in problems]
@@ -374,7 +377,7 @@ def ask_brokers(
     pods: Sequence[PodView],
     context: Context,
 ) -> tuple[ClusterView | None, str]:
-    """What the cluster says of itself, and why it does not.
+    """The cluster's state as a broker reports it, or why no broker could be asked.
 
     Only a ready broker is asked, through a Service of the cluster, and brokers of another cluster
     are not believed.
@@ -405,7 +408,7 @@ def bootstrap_servers(cluster: Cluster) -> str:
 
 
 def connect(cluster: Cluster, context: Context) -> Brokers:
-    """The cluster's brokers, as the operator comes to them."""
+    """A client of the cluster's brokers, with the credentials of the operator."""
     return context.brokers(Endpoint(bootstrap_servers(cluster), context.credentials.tls))
 
 
@@ -440,10 +443,7 @@ def judge(findings: Sequence[Finding], *, applied: bool) -> Verdict:
 
 
 def _held_first(waiting: Sequence[Finding]) -> list[Finding]:
-    """The findings with RollHeldBack first, where nothing but that is waited for; else none.
-
-    What the roll itself says beside it ends with it.
-    """
+    """The findings with RollHeldBack first, if the roll waits for nothing else; otherwise none."""
     held = [each for each in waiting if each.reason is Reason.ROLL_HELD_BACK]
     others = [each for each in waiting if each.reason is not Reason.ROLL_HELD_BACK]
     of_the_roll = {Reason.ROLL_PENDING, Reason.ROLL_WAITS_FOR_ENSEMBLE}
@@ -500,7 +500,7 @@ def _expiries(
 
 
 def _mounts_certificates(cluster: Cluster, observed: Observed) -> bool:
-    """Whether the brokers have certificates already; they go on with those."""
+    """Whether the brokers mount certificates already, which they then keep."""
     name = ClusterNames(cluster.meta.name, cluster.meta.namespace).broker
     found = observed.objects.get(("StatefulSet", name))
     volumes = found["spec"]["template"]["spec"].get("volumes", ()) if found else ()

@@ -4,7 +4,7 @@ Holds the broker settings in effect, which are those given at start under those 
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.cluster.image import DEFAULT_BROKER
@@ -24,6 +24,9 @@ from barnabas_kafka.settings.definitions import SettingError
 
 _log = logging.getLogger(__name__)
 
+Validate = Callable[[BrokerSettings, Collection[str]], None]
+"""Raises KafkaError where a part of the broker cannot use settings of which these have changed."""
+
 
 class ConfigManager:
     """Judges and stores changes of settings. `settings` are the broker's, as they are now."""
@@ -35,6 +38,8 @@ class ConfigManager:
         self._metadata = metadata
         self._broker_id = broker_id
         self._passwords = StoredPasswords(settings)
+        #: Kafka's `Reconfigurable.validateReconfiguration`; called where settings are changed
+        self.validators: list[Validate] = []
 
     def load(self, stored: Mapping[str, Mapping[str, str]]) -> None:
         """Take over the changes of `stored`, which are by broker as in an image.
@@ -182,9 +187,11 @@ class ConfigManager:
         except SettingError as error:
             # Kafka answers so for brokers, and INVALID_CONFIG for topics.
             raise KafkaError(ErrorCode.INVALID_REQUEST, error.to_clients) from error
+        touched = {change.name for change in request.changes}
+        for validate in self.validators:
+            validate(settings, touched | (before.keys() - changed.keys()))
         encoded = self._passwords.encoded(changed, before, stored)
         if incremental:
-            touched = {change.name for change in request.changes}
             unread = stored.keys() - before.keys() - touched
             encoded |= {name: stored[name] for name in unread}
         if validate_only:

@@ -20,7 +20,7 @@ from barnabas_broker.controller.active_controller import ActiveController
 from barnabas_broker.controller.adoption import Adoption, plan_adoptions
 from barnabas_broker.controller.careful_election import EndsAnswer
 from barnabas_broker.controller.client_quota_manager import ClientQuotaManager
-from barnabas_broker.controller.config_manager import ConfigManager
+from barnabas_broker.controller.config_manager import ConfigManager, Validate
 from barnabas_broker.controller.controller_claim import contest
 from barnabas_broker.controller.identity import new_id
 from barnabas_broker.controller.internal import automatic_topic
@@ -137,6 +137,10 @@ class Controller:
     def add_listener(self, listener: Listener) -> None:
         """Have `listener(old, new)` called after each change of the image."""
         self._metadata.add_listener(listener)
+
+    def add_validator(self, validate: Validate) -> None:
+        """Have `validate` asked before this broker's settings are changed; it may block."""
+        self._settings.validators.append(validate)
 
     def remove_listener(self, listener: Listener) -> None:
         """Call it for no more changes."""

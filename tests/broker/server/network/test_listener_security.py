@@ -212,6 +212,30 @@ def test_settings_change_while_brokers_run(tmp_path: Path) -> None:
         wait_for("verification of host names", verifies)
 
 
+def test_stores_that_a_listener_could_not_use_are_refused(tmp_path: Path) -> None:
+    """They would keep the broker from starting again; so would a login module that is malformed."""
+    authority = Certificate("authority")
+    write_stores(tmp_path, authority)
+    (tmp_path / "none.pem").write_text("no key store")
+    Certificate("broker", Certificate("other"), host="127.0.0.1").write_pem(tmp_path / "other.pem")
+    Certificate("broker", authority, host="127.0.0.1").write_pem(tmp_path / "next.pem")
+    prefix = "listener.name.brokers.ssl"
+    with running_alone(tmp_path) as node, connect(node, "PLAINTEXT") as wire:
+        for name in ("missing.pem", "none.pem", "other.pem"):
+            store = str(tmp_path / name)
+            code = alter(wire, f"{prefix}.keystore.location", store, of="0")
+            assert code == ErrorCode.INVALID_REQUEST, name
+        for name in ("missing.pem", "none.pem"):
+            store = str(tmp_path / name)
+            code = alter(wire, f"{prefix}.truststore.location", store, of="0")
+            assert code == ErrorCode.INVALID_REQUEST, name
+        assert alter(wire, f"{prefix}.principal.mapping.rules", "RULE:(/", of="0") == (
+            ErrorCode.INVALID_REQUEST
+        )
+        store = str(tmp_path / "next.pem")
+        assert alter(wire, f"{prefix}.keystore.location", store, of="0") == ErrorCode.NONE
+
+
 @contextmanager
 def running_alone(directory: Path) -> Iterator[BrokerServer]:
     """Broker 0 on a ZooKeeper."""

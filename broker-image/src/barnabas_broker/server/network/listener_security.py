@@ -6,7 +6,7 @@ import os
 import secrets
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -20,6 +20,7 @@ from barnabas_broker.security.bearer_settings import (
 from barnabas_broker.security.listener_tls import (
     FileState,
     ListenerTls,
+    client_context,
     listener_tls,
     store_files,
 )
@@ -41,6 +42,7 @@ from barnabas_broker.server.network.sasl_authenticator import SaslProvider
 from barnabas_broker.server.process.startup import StartupError
 from barnabas_broker.server.process.supervised_tasks import background
 from barnabas_broker.server.requests.broker_services import BrokerServices
+from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_kafka.settings.definitions import SettingError
 from barnabas_kafka.settings.listeners import Listener as Address
@@ -147,6 +149,24 @@ class ListenerSecurity:
             return
         if not changed:
             log.info("Reloaded the key files of listener %s", self._name)
+
+    def validate_reconfiguration(self, settings: BrokerSettings, changed: Collection[str]) -> None:
+        """Raise KafkaError where the listener could not use settings that are to change; blocks.
+
+        Stored, they would keep the broker from starting.
+        """
+        prefix = f"listener.name.{self._name.lower()}."
+        if not any(name.startswith(prefix) for name in changed):
+            return
+        try:
+            tls = listener_tls(settings, self._name) if self._protocol.tls else None
+            if tls is not None and self.client is not None:
+                client_context(settings, self._name, tls)
+            if self._protocol.sasl:
+                listener_sasl(settings, self._name, self._sections)
+        except (SettingError, StoreError) as error:
+            reason = f"Listener {self._name} cannot use these settings: {error}"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, reason) from error
 
     def _read(self, settings: BrokerSettings) -> None:
         tls = sasl = client = None

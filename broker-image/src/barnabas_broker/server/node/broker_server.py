@@ -180,6 +180,9 @@ class BrokerServer:
         self.socket_server = SocketServer(governed.settings, monotonic_ms=monotonic_ms)
         self._stops.push_async_callback(self.socket_server.close)
         self.socket_server.bind(lambda: self.broker)
+        for listener in self.listeners:
+            if listener.security is not None:
+                governed.add_validator(listener.security.validate_reconfiguration)
         await self._register(store, shared=coordination.shared, now_ms=now_ms)
         is_active = partial(controller.run, lambda governed: governed.is_active)
         self._security.start(is_controller=is_active, shared=coordination.shared)

@@ -1,6 +1,7 @@
 """The replica manager and its partitions, on real logs, driven by metadata images."""
 
 import asyncio
+import errno
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future as ThreadFuture
 from dataclasses import replace
@@ -32,6 +33,7 @@ from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.records.builder import build_batch
 from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_kafka.settings.topic import TopicSettings
+from tests.broker.log.disk import Disk, using
 from tests.broker.replica.leading import finished
 
 NOW_MS = 1_700_000_000_000
@@ -541,6 +543,24 @@ def test_a_partition_that_fails_unexpectedly_holds_back_no_other(
     assert bench.manager.led("t", 0).log.latest_epoch == 1
     assert bench.manager.led("t", 0).in_sync.leader_epoch == 1
     bench.append(b"a")
+
+
+def test_a_leader_that_lacked_file_descriptors_leads_once_it_has_them(
+    bench: Bench, tmp_path: Path
+) -> None:
+    """Its directory has not failed, so that no other broker leads instead, and no news comes."""
+    bench.see(image(led_by(NO_LEADER), led_by(NO_LEADER)))
+    with using(Disk(tmp_path)) as disk:
+        disk.fail("open", errno.EMFILE, path="t-0/leader-epoch-checkpoint.tmp", times=1)
+        both = image(led_by(1, epoch=1), led_by(1, epoch=1))
+        failures = finished(bench.manager.on_image(bench.image, both))
+        assert {name: it.code.name for name, it in failures.items()} == {"t": "KAFKA_STORAGE_ERROR"}
+        assert bench.manager.led("t", 1).leader_epoch == 1
+        assert refusal(bench) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        bench.manager.retry_failed()
+    assert bench.manager.led("t", 0).in_sync.leader_epoch == 1
+    bench.append(b"a")
+    assert bench.manager.led("t", 0).log.high_watermark == 1
 
 
 def test_a_failed_deletion_holds_back_no_other(

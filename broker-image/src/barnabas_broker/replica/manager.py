@@ -377,17 +377,23 @@ class ReplicaManager:
         *,
         again: Callable[[], None] | None = None,
     ) -> None:
-        """Do the work of one partition; it, or `again`, is retried after an unexpected error."""
+        """Do the work of one partition; it, or `again`, is retried after an error that may pass."""
         self._retries.pop(tp, None)
         if self._put_off(tp, work):
             return
         self._succeeded(tp)
         for failed in each_isolated((tp,), lambda _: work(), "Applying metadata"):
-            if not failed.expected:
+            if not failed.expected or self._lacked_means(tp, failed.error):
                 self._retries[tp] = again or work
             before = self._failed.get(tp.topic, frozenset())
             self._failed[tp.topic] = before | {tp.partition}
             failures.setdefault(tp.topic, failed.error)
+
+    def _lacked_means(self, tp: TopicPartition, error: KafkaError) -> bool:
+        """Whether files failed though their directory has not: for want of descriptors, say."""
+        partition = self._partitions.get(tp)
+        writable = self._logs.all_writable if partition is None else partition.log.health.writable
+        return error.code is ErrorCode.KAFKA_STORAGE_ERROR and writable
 
     def _succeeded(self, tp: TopicPartition) -> None:
         left = self._failed.pop(tp.topic, frozenset()) - {tp.partition}

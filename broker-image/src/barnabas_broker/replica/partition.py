@@ -160,11 +160,11 @@ class Partition:
             )
         try:
             self._take_state(state, changed=changed)
-        except (KafkaError, OSError):
-            raise
-        except BaseException:
-            # Not led here, in the old epoch: the state that comes again is a whole transition.
-            self.state, self._alone = replace(known, leader=NO_LEADER), False
+        except BaseException as error:
+            # Not led here, in the old epoch: the state that comes again is a whole transition. Of a
+            # directory that has failed the controller gives what is led here to others.
+            if self.log.health.writable or not isinstance(error, KafkaError | OSError):
+                self.state, self._alone = replace(known, leader=NO_LEADER), False
             raise
         if changed:
             self.wake()

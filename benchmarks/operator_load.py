@@ -62,7 +62,7 @@ def key_of(number: int) -> Key:
     return Key(f"ns{number // PER_NAMESPACE:03}", f"c{number:04}")
 
 
-def settled(key: Key, topics: int) -> MemoryKube:
+def settled(key: Key, topics: int) -> tuple[MemoryKube, MemoryBrokers]:
     """A cluster and its topics, reconciled until nothing is left to do."""
     documents = [examples.cluster()]
     documents += [examples.topic(f"{key.cluster}-t{number:02}") for number in range(topics)]
@@ -79,7 +79,7 @@ def settled(key: Key, topics: int) -> MemoryKube:
     kube.writes.clear()
     reconcile(key, context_on(kube, brokers))
     assert kube.writes == [], kube.writes
-    return kube
+    return kube, brokers
 
 
 class ManyKubes:
@@ -87,7 +87,9 @@ class ManyKubes:
 
     def __init__(self, clusters: int, topics: int) -> None:
         keys = map(key_of, range(clusters))
-        self.kubes = {key.cluster: settled(key, topics) for key in keys}
+        made = {key.cluster: settled(key, topics) for key in keys}
+        self.kubes = {cluster: kube for cluster, (kube, _) in made.items()}
+        self.brokers = {cluster: brokers for cluster, (_, brokers) in made.items()}
         self.namespaces = collections.defaultdict(list)
         for number in range(clusters):
             key = key_of(number)

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from barnabas_operator.handlers.watches import GenerationFilter, Served, register, settings, watch
+from barnabas_operator.handlers.watches import (
+    GenerationFilter,
+    Served,
+    log_in,
+    register,
+    settings,
+    watch,
+)
 from barnabas_operator.kube import CLUSTERS, PODS, STATEFUL_SETS, Kind, KubeError
 from barnabas_operator.names import APPROVE_ROLL
 from barnabas_operator.reconcile.reconciler import OWNED, Key
@@ -87,6 +95,8 @@ def test_kopf_only_watches() -> None:
     assert chosen.watching.client_timeout is not None
     # It would kill the process ten minutes after one namespace was deleted.
     assert chosen.process.ultimate_exiting_timeout is None
+    # A thread of each namespace would stay for ever.
+    assert inspect.iscoroutinefunction(log_in)
 
 
 def test_a_watch_that_ends_says_that_events_may_be_missed() -> None:

@@ -24,6 +24,7 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping
+from sys import intern
 from typing import Any, Final, NamedTuple
 
 from barnabas_operator.api.storage import DeletionPolicy
@@ -252,4 +253,4 @@ def _policy(document: Mapping[str, Any]) -> object:
 
 def _place(kind: Kind, document: Mapping[str, Any]) -> Place:
     meta = document["metadata"]
-    return kind.kind, meta.get("namespace") or "default", meta["name"]
+    return kind.kind, intern(meta.get("namespace") or "default"), meta["name"]

@@ -267,8 +267,11 @@ async def _await_definitions(
             logger.debug("Definitions unknown: namespace=%s %s", namespace or "(all)", error)
 
 
-def log_in(settings: kopf.OperatorSettings, **_: Any) -> kopf.ConnectionInfo | None:
-    """As the pod's service account, or as kubectl would."""
+async def log_in(settings: kopf.OperatorSettings, **_: Any) -> kopf.ConnectionInfo | None:
+    """As the pod's service account, or as kubectl would.
+
+    Not in a thread: kopf would keep one for each namespace.
+    """
     return kopf.login_with_service_account(settings=settings) or kopf.login_with_kubeconfig(
         settings=settings
     )

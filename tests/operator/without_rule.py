@@ -28,6 +28,7 @@ from barnabas_operator.api.reading import read_topic
 from barnabas_operator.handlers import resource_index
 from barnabas_operator.handlers.guard import Deadline
 from barnabas_operator.handlers.health import Health
+from barnabas_operator.handlers.operator import Passes
 from barnabas_operator.handlers.resource_index import ResourceIndex
 from barnabas_operator.handlers.work_queue import WorkQueue
 from barnabas_operator.kube import ApiServer, KubeError
@@ -330,6 +331,7 @@ WITHOUT: Final[Mapping[str, tuple[Off, ...]]] = {
         Off(resource_index, "trimmed", always(lambda _, document: document)),
     ),
     "a watch that lists again": (Off(ResourceIndex, "observe", taken_for_a_change),),
+    "passes wait for their list": (Off(Passes, "is_listed", returns(value=True)),),
     "one operator acts": (Off(Deadline, "check", without_leadership),),
 }
 

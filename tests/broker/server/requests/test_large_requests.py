@@ -96,6 +96,7 @@ from barnabas_kafka.records.builder import build_batch
 from tests.broker.server.members import find
 from tests.broker.server.process.test_offload_pool import occupy
 from tests.broker.server.running import Wire, fetch_request, port_of, produce_request
+from tests.waiting import RUN, seconds
 
 SOUND = build_batch([(1000, b"key", b"value", ())])
 AT_ONCE = 500
@@ -454,3 +455,22 @@ def test_a_closed_connection_frees_its_place_and_bytes(node: BrokerServer, topic
         _, answer = stays.receive(MetadataResponse, version)
         assert len(answer.topics) == AT_ONCE + 1
     assert node.broker.heavy.waiting_bytes == 0
+
+
+def test_a_request_that_waits_for_the_controller_delays_no_other(
+    node: BrokerServer, wire: Wire
+) -> None:
+    """While ZooKeeper is away, say: metadata, offsets and records of many partitions are served."""
+    held = threading.Event()
+    node.broker.controller._thread.submit(held.wait, seconds(RUN))
+    deletion = DeleteTopicsRequest(timeout_ms=1000, topic_names=names(AT_ONCE + 1))
+    request, version = requests(AT_ONCE + 1)[0]
+    try:
+        wire.send(deletion, 4)
+        with Wire(port_of(node)) as other:
+            assert len(other.ask(request, version).topics) == AT_ONCE + 1
+            assert not held.is_set()
+    finally:
+        held.set()
+    _, answer = wire.receive(registry.api(deletion.api_key).response, 4)
+    assert len(answer.responses) == AT_ONCE + 1

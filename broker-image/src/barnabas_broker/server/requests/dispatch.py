@@ -74,6 +74,16 @@ _MAY_WAIT: Final = frozenset(
 """APIs whose large requests let the next one begin while they wait: for records, for ZooKeeper, or
 for the disks of a broker that learns all it leads and follows."""
 
+_AT_CONTROLLER: Final = frozenset(
+    {
+        ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.ALTER_CONFIGS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS, ApiKey.ELECT_LEADERS, ApiKey.UPDATE_FEATURES,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS, ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.ALTER_CLIENT_QUOTAS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS,
+    }
+)  # fmt: skip
+"""APIs whose large requests wait for the controller or ZooKeeper, and for each other only."""
+
 
 def _throttle_nothing(_throttle_ms: int, _unserved: Unserved) -> None:
     """The throttle of a caller without a connection."""
@@ -373,6 +383,7 @@ class Dispatcher:
                 handle=partial(_handle, route, call),
                 ending=_ending(route, call),
                 may_wait=call.api_key in _MAY_WAIT,
+                at_controller=call.api_key in _AT_CONTROLLER,
             )
         except KafkaError as error:  # There is no room for it.
             return _failure(route, call, error)

@@ -3,7 +3,8 @@
 One is in work at a time, because what was decoded is many times what arrived; the others wait as
 the bytes they came in, of which there are only so many (`server.process.offload_pool`), and come in
 turns of whose they are (`server.process.fair_queue`). A fetch that waits for records lets the next
-one begin.
+one begin. Requests that the controller serves have a place of their own: they keep it while they
+wait for ZooKeeper, and metadata and offset commits are served meanwhile.
 """
 
 import asyncio
@@ -40,6 +41,7 @@ class LargeRequests:
         self._heavy = heavy
         self._scheduler = CooperativeScheduler()
         self._place = FairPlace()
+        self._place_at_controller = FairPlace()
 
     def begin(self, work: Work[Any], ending: Ending) -> Any:
         """The answer that work comes to in its first turn, else a future of an encoded one."""
@@ -59,25 +61,25 @@ class LargeRequests:
         handle: Callable[[Any], Any],
         ending: Ending,
         may_wait: bool,
+        at_controller: bool,
     ) -> "asyncio.Future[Any]":
         """A future of the encoded answer; `may_wait` where it may be long until there is one.
 
-        Raises KafkaError where there is no room for the request.
+        `at_controller` is a request that the controller serves. Raises KafkaError where there is no
+        room for the request.
         """
         release = self._heavy.reserve(len(frame), flow)
         copy = memoryview(bytearray(frame))
         decoding = partial(decode, copy)
-        work = partial(self._in_place, decoding, handle, ending, may_wait=may_wait)
-        task = asyncio.ensure_future(self._when_free(work, flow, len(frame)))
+        place = self._place_at_controller if at_controller else self._place
+        work = partial(self._in_place, place, decoding, handle, ending, may_wait=may_wait)
+        task = asyncio.ensure_future(_when_free(place, work, flow, len(frame)))
         task.add_done_callback(release)
         return task
 
-    async def _when_free(self, work: Callable[[], Awaitable[Any]], flow: Flow, cost: int) -> Any:
-        await self._place.take(flow, cost)
-        return await work()
-
     async def _in_place(
         self,
+        place: FairPlace,
         decode: Callable[[], Any],
         handle: Callable[[Any], Any],
         ending: Ending,
@@ -91,7 +93,7 @@ class LargeRequests:
             if not may_wait:
                 return await self._encoded(answer, ending)
         finally:
-            self._place.leave()
+            place.leave()
         return await self._encoded(answer, ending)
 
     async def _encoded(self, answer: Any, ending: Ending) -> Any:
@@ -111,6 +113,13 @@ class LargeRequests:
             if isinstance(answer, Unfinished):
                 answer = await answer.future
         return answer
+
+
+async def _when_free(
+    place: FairPlace, work: Callable[[], Awaitable[Any]], flow: Flow, cost: int
+) -> Any:
+    await place.take(flow, cost)
+    return await work()
 
 
 def _within(working: Working, do: Callable[[], Any]) -> Any:

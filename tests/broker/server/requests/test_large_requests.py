@@ -473,4 +473,4 @@ def test_a_request_that_waits_for_the_controller_delays_no_other(
     finally:
         held.set()
     _, answer = wire.receive(registry.api(deletion.api_key).response, 4)
-    assert len(answer.responses) == AT_ONCE + 1
+    assert len(answered(answer)) == AT_ONCE + 1

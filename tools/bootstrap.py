@@ -126,7 +126,7 @@ def demo() -> Path:
             if (DEMO / STAMP).read_text() == state and _runs(python):
                 return python
         version = sys.version.split()[0]
-        steps.say(f"installing into {DEMO.name} with Python {version}, once: half a minute")
+        steps.say(f"installing into {DEMO.name} with Python {version}, once: about a minute")
         try:
             _install(python)
             _say_pure(python)

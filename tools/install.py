@@ -86,7 +86,7 @@ def install(place: Place) -> None:
             *(uv, "tool", "install", "--no-python-downloads", "--python", sys.executable),
             *("--reinstall-package", "barnabas", "--constraints", locked, bootstrap.ROOT),
         ]
-        steps.run("installing; half a minute", command, env=environment, cwd=bootstrap.ROOT)
+        steps.run("installing; about a minute", command, env=environment, cwd=bootstrap.ROOT)
     finally:
         shutil.rmtree(WORKSPACE, ignore_errors=True)
     program = place.commands / "barnabas"

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from barnabas_broker.cli.admin import call
+from barnabas_broker.cli.admin import AdminSession
 from barnabas_broker.cli.client import Connection, connection_options
 from barnabas_broker.cli.errors import CommandError, InputError
 from barnabas_broker.cli.json_files import read_json
 from barnabas_broker.cli.offsets import partitions_there
 from barnabas_broker.cli.output import output_option, print_json, print_table
-from barnabas_kafka.client import BrokerError, ElectionType
+from barnabas_kafka.client import BrokerError, ElectionType, TopicDescription, list_topics
 from barnabas_kafka.client import elect_leaders as elections
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.reassignment.files import read_elections
-
-if TYPE_CHECKING:
-    from confluent_kafka.admin import ClusterMetadata
 
 Answers = Mapping[TopicPartition, BrokerError | None]
 
@@ -61,30 +58,40 @@ def elect_leaders(
     if bool(selections) + everything + (path is not None) != 1:
         raise InputError("say which partitions: TOPIC[:PARTITIONS], --all or --file, one of them")
     wanted = read_json(path, read_elections) if path else None
-    client, metadata = connection.admin()
-    if selections:
-        there = partitions_there(selections, metadata, exclude_internal=False)
-        wanted = [TopicPartition(*each) for each in there]
-    answers = call(connection, elections(wanted, ElectionType[kind.upper()]))
-    _show(connection.metadata(client), answers, output)
+    with AdminSession(connection) as session:
+        if selections:
+            topics = session.call(list_topics())
+            there = {
+                name: [each.partition for each in topic.partitions]
+                for name, topic in topics.items()
+            }
+            found = partitions_there(selections, there, exclude_internal=False)
+            wanted = [TopicPartition(*each) for each in found]
+        answers = session.call(elections(wanted, ElectionType[kind.upper()]))
+        topics = session.call(list_topics())
+    _show(topics, answers, output)
 
 
-def _show(metadata: ClusterMetadata, answers: Answers, output: str) -> None:
+def _show(topics: Mapping[str, TopicDescription], answers: Answers, output: str) -> None:
+    leaders = {
+        TopicPartition(name, each.partition): each.leader
+        for name, topic in topics.items()
+        for each in topic.partitions
+    }
     rows: list[dict[str, Any]] = []
     failed = 0
     for tp, error in sorted(answers.items()):
         result = "elected" if error is None else "failed"
         if error is not None and error.code is ErrorCode.ELECTION_NOT_NEEDED:
             result = "not needed"
-        topic = metadata.topics.get(tp.topic)
-        found = topic.partitions.get(tp.partition) if topic else None
+        leader = leaders.get(tp, -1)
         failed += result == "failed"
         rows.append(
             {
                 "topic": tp.topic,
                 "partition": tp.partition,
                 "result": result,
-                "leader": found.leader if found is not None and found.leader >= 0 else None,
+                "leader": leader if leader >= 0 else None,
                 "reason": str(error) if result == "failed" else None,
             }
         )

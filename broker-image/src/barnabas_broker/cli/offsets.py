@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,7 +15,7 @@ from barnabas_broker.cli.output import output_option, print_json, print_table
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from confluent_kafka.admin import AdminClient, ClusterMetadata
+    from confluent_kafka.admin import AdminClient
 
 # Kafka's own numbers for moments that have no timestamp.
 LATEST = -1
@@ -57,7 +57,8 @@ def offsets(
     """
     when = parse_moment(moment)
     client, metadata = connection.admin()
-    wanted = partitions_there(selections, metadata, exclude_internal=exclude_internal)
+    there = {name: sorted(topic.partitions) for name, topic in metadata.topics.items()}
+    wanted = partitions_there(selections, there, exclude_internal=exclude_internal)
     rows: list[dict[str, Any]] = []
     try:
         with Attempts() as attempts:
@@ -102,10 +103,9 @@ def parse_partitions(text: str) -> set[int]:
 
 
 def partitions_there(
-    selections: tuple[str, ...], metadata: ClusterMetadata, *, exclude_internal: bool
+    selections: tuple[str, ...], there: Mapping[str, Sequence[int]], *, exclude_internal: bool
 ) -> list[tuple[str, int]]:
-    """What is asked for, checked against what there is."""
-    there = {name: sorted(topic.partitions) for name, topic in metadata.topics.items()}
+    """What is asked for, checked against what there is: the partitions of each topic."""
     if not selections:
         chosen = [name for name in there if not (exclude_internal and name.startswith("__"))]
         return sorted((name, partition) for name in chosen for partition in there[name])

@@ -21,6 +21,7 @@ BIN = Path(sys.executable).parent
 MISTAKES = [
     # Words that are mistyped, or not there.
     (2, "barnabas toipcs", "No such command 'toipcs'. Did you mean 'topics'?"),
+    (2, "barnabas up cluster.yaml", "No such command 'up'. Did you mean 'local up'?"),
     (2, "barnabas topics lst", "No such command 'lst'. Did you mean 'list'?"),
     (2, "barnabas broker list", "Did you mean 'barnabas brokers list'?"),
     (2, "barnabas help toipcs", "No such command 'toipcs'. Did you mean 'topics'?"),

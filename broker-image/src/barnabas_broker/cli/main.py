@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
 
 PLUGINS = "barnabas.commands"
+# Of `barnabas local`, which is a plugin; docker compose has some at the top level.
+OF_LOCAL = ("up", "down", "status")
 
 
 class Verb(NamedTuple):
@@ -72,6 +74,7 @@ class LazyGroup(click.Group):
             from difflib import get_close_matches
 
             near = get_close_matches(args[0], self.list_commands(ctx))
+            near += [f"local {name}" for name in OF_LOCAL if name == args[0]]
             if args[0].startswith("-") or not near:
                 raise
         names = ", ".join(map(repr, near))

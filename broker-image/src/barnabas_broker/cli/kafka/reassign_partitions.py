@@ -11,9 +11,8 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
-from barnabas_broker.cli.admin import call
+from barnabas_broker.cli.admin import AdminSession, call
 from barnabas_broker.cli.client import Connection
-from barnabas_broker.cli.configs import alter_resource
 from barnabas_broker.cli.errors import FAILED, CommandError
 from barnabas_broker.cli.json_files import read_json
 from barnabas_broker.cli.kafka import replica_moves
@@ -21,6 +20,7 @@ from barnabas_broker.cli.kafka.tool import connected, refused, tool
 from barnabas_broker.cli.reassign.cluster import (
     CurrentAssignment,
     current_assignment,
+    limit_brokers,
     throttle,
     unthrottle,
 )
@@ -285,10 +285,8 @@ def _check_known(there: CurrentAssignment, wanted: Layout, problems: list[str]) 
 
 def _limit_copies(connection: Connection, brokers: Iterable[int], rate: int) -> None:
     """Limit what brokers copy between their log directories, in bytes a second."""
-    client, _ = connection.admin()
-    for broker in sorted(brokers):
-        setting = {DIRECTORY_RATE: str(rate)}
-        alter_resource(connection, client, ("brokers", str(broker)), setting, ())
+    with AdminSession(connection) as session:
+        limit_brokers(session, sorted(brokers), {DIRECTORY_RATE: str(rate)})
 
 
 def _alter(

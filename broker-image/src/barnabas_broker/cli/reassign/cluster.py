@@ -1,7 +1,4 @@
-"""Requests about replicas: where they are, how large they are, and which are being moved.
-
-librdkafka does not have them, so the admin client sends them; throttles go through librdkafka.
-"""
+"""Requests about replicas: where and how large they are, which are moved, and how fast."""
 
 from __future__ import annotations
 
@@ -10,9 +7,19 @@ from dataclasses import dataclass
 
 from barnabas_broker.cli.admin import AdminSession
 from barnabas_broker.cli.client import Connection
-from barnabas_broker.cli.configs import alter_resource
 from barnabas_broker.cli.errors import Attempts, CommandError
-from barnabas_kafka.client import CONTROLLER, describe_log_dirs
+from barnabas_kafka.client import (
+    CONTROLLER,
+    AlterConfigOp,
+    BrokerError,
+    ConfigChange,
+    ConfigResource,
+    alter_configs,
+    broker_resource,
+    describe_log_dirs,
+    list_topics,
+    topic_resource,
+)
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.messages.alter_partition_reassignments import (
@@ -147,13 +154,46 @@ def sizes(connection: Connection, brokers: Iterable[int]) -> Sizes:
 
 def throttle(connection: Connection, moving: Mapping[TopicPartition, Move], rate: int) -> None:
     """Limit what the brokers of these moves send and fetch for them, in bytes a second."""
-    client, there = connection.admin()
-    for topic, settings in throttled_replicas(moving).items():
-        alter_resource(connection, client, ("topics", topic), settings, ())
-    rates = dict.fromkeys(BROKER_SETTINGS, str(rate))
-    for broker in throttled_brokers(moving.values()):
-        if broker in there.brokers:
-            alter_resource(connection, client, ("brokers", str(broker)), rates, ())
+    replicas = {
+        topic_resource(topic): _put(settings)
+        for topic, settings in throttled_replicas(moving).items()
+    }
+    with AdminSession(connection) as session:
+        live = session.brokers()
+        alter_settings(session, replicas)
+        limit_brokers(
+            session,
+            (each for each in throttled_brokers(moving.values()) if each in live),
+            dict.fromkeys(BROKER_SETTINGS, str(rate)),
+        )
+
+
+def limit_brokers(
+    session: AdminSession, brokers: Iterable[int], settings: Mapping[str, str]
+) -> None:
+    """Set these limits on brokers."""
+    alter_settings(session, {broker_resource(each): _put(settings) for each in brokers})
+
+
+def alter_settings(
+    session: AdminSession, changes: Mapping[ConfigResource, Sequence[ConfigChange]]
+) -> None:
+    """Change settings; CommandError naming the first topic or broker that refuses."""
+    for resource, error in session.call(alter_configs(changes)).errors.items():
+        kind = f"{resource.type.name.lower()}s"
+        reason = str(error)
+        if isinstance(error, BrokerError):
+            reason = f"{error.message.rstrip('.')} ({error.code.name})"
+        text = f"cannot alter the settings of {kind} {resource.name}: {reason}"
+        raise CommandError(text, code=error.code)
+
+
+def _put(settings: Mapping[str, str]) -> list[ConfigChange]:
+    return [ConfigChange(name, AlterConfigOp.SET, value) for name, value in settings.items()]
+
+
+def _drop(settings: Iterable[str]) -> list[ConfigChange]:
+    return [ConfigChange(name, AlterConfigOp.DELETE) for name in settings]
 
 
 def unthrottle(
@@ -163,12 +203,11 @@ def unthrottle(
 
     Not only where some broker says that there are any: it may not have received them yet.
     """
-    client, there = connection.admin()
-    for topic in sorted(topics):
-        if topic in there.topics:
-            alter_resource(connection, client, ("topics", topic), {}, TOPIC_SETTINGS)
-    for broker in sorted(there.brokers):
-        alter_resource(connection, client, ("brokers", str(broker)), {}, settings)
+    with AdminSession(connection) as session:
+        there = sorted(session.call(list_topics()).keys() & set(topics))
+        alter_settings(session, {topic_resource(each): _drop(TOPIC_SETTINGS) for each in there})
+        brokers = session.brokers()
+        alter_settings(session, {broker_resource(each): _drop(settings) for each in brokers})
 
 
 def _timeout_ms(connection: Connection) -> int:

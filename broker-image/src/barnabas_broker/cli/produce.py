@@ -84,6 +84,8 @@ class Sender:
     ) -> None:
         self._producer = producer
         self._find_topic = find_topic
+        self.finds_topic = False
+        """Whether it is at that: who interrupts it then does not end the input."""
         self._topic = topic
         self._partition = partition
         self.sent = 0
@@ -96,7 +98,9 @@ class Sender:
         """Queue one record; where the queue is full, wait for deliveries to make room."""
         number = self.sent + 1
         if number == 1:
+            self.finds_topic = True
             self._find_topic()
+            self.finds_topic = False
 
         def delivered(error: KafkaError | None, _: Message) -> None:
             self._delivered(number, error)
@@ -206,7 +210,9 @@ def produce(
             for number, line in enumerate(lines, 1):
                 sender.send(*line_record(record_format, number, line, common))
     except KeyboardInterrupt:
-        pass  # How a person ends the input; what was typed is still sent.
+        if sender.finds_topic:
+            raise
+        # Else it is how a person ends the input; what was typed is still sent.
     except CommandError:
         sender.flush(connection.timeout_s)
         _report_sent(sender, topic)

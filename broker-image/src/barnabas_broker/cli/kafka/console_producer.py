@@ -82,7 +82,9 @@ def main(topic: str, sync: bool, connection: Connection, **options: Any) -> None
                 if sync and producer.flush(connection.timeout_s):
                     raise CommandError(f"line {number}: no answer in time")
     except KeyboardInterrupt:
-        pass  # How a person ends the input; what was typed is still sent.
+        if sender.finds_topic:
+            raise
+        # Else it is how a person ends the input; what was typed is still sent.
     finally:
         sender.finish(connection.timeout_s)
 

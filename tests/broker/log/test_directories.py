@@ -276,6 +276,21 @@ def test_a_directory_that_cannot_be_made_gives_one_line(tmp_path: Path) -> None:
     assert message == f"no usable log directory ({tmp_path}/file/logs: Not a directory)"
 
 
+def test_the_last_directory_that_fails_at_the_start_gives_one_line(tmp_path: Path) -> None:
+    """Also where a stop follows, which has no directory to close."""
+    data = tmp_path / "data"
+    logs = open_directories(data)
+    logs.create(TP, LogConfig(), TOPIC_ID, NOW)
+    logs.close(now_ms=NOW)
+    with using(Disk(tmp_path)) as disk:
+        disk.fail("open", errno.EIO, path=".log")
+        logs = LogDirectories.take((data,))
+        logs.claim(broker_id=1, cluster_id=CLUSTER)
+        with pytest.raises(LogDirectoryError, match=r"no usable log directory .*: Input/output"):
+            logs.load(lambda _: LogConfig(), now_ms=NOW)
+        logs.close(clean=False)
+
+
 def test_one_bad_directory_does_not_stop_the_others(tmp_path: Path) -> None:
     """It is offline, with its reason."""
     (tmp_path / "file").write_text("in the way")

@@ -547,7 +547,8 @@ class LogDirectories:
             if not clean and any(each.refused for each in self._directories):
                 directory.restore_marker()
 
-        with ThreadPoolExecutor(len(self._directories), "closing") as pool:
+        # At a start that has found none of them usable there is none to close.
+        with ThreadPoolExecutor(max(len(self._directories), 1), "closing") as pool:
             closing = {it: pool.submit(close, it) for it in self._directories}
         each_isolated(closing, lambda it: closing[it].result(), "Closing", name=lambda it: it.path)
         for directory in self._directories:

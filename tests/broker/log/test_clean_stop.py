@@ -15,6 +15,8 @@ from barnabas_broker.log import files
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.directories import LogDirectories
 from barnabas_kafka.ids import TopicPartition
+from tests.broker.log.disk import Disk, using
+from tests.broker.log.images import Loss, Machine, write_tree
 from tests.broker.log.samples import CLUSTER, NOW, TOPIC_ID, fill, open_directories, read_all
 from tests.broker.log.syncs import watching
 from tests.waiting import ANSWER, seconds
@@ -124,3 +126,52 @@ def test_logs_are_flushed_at_once(tmp_path: Path, directories: int) -> None:
     with syncing_together(3):
         logs.close(now_ms=NOW, threads=1)
     assert [(path / ".kafka_cleanshutdown").exists() for path in paths] == [True] * directories
+
+
+def without_power(disk: Disk, root: Path) -> None:
+    """Leave what is on the device, and nothing else, below ``root``."""
+    machine = Machine()
+    for effect in disk.effects:
+        machine.apply(effect)
+    write_tree(machine.image(Loss.NOTHING_BACK), root)
+
+
+@pytest.mark.parametrize("rolled", [False, True])
+def test_what_was_preallocated_is_given_back_on_the_device(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, rolled: bool
+) -> None:
+    """All records were flushed before: zeros behind them would be no batches to the next start."""
+    config = LogConfig(preallocate=True, segment_bytes=4000, index_interval_bytes=10)
+    (tmp_path / "before").mkdir()
+    with using(Disk(tmp_path / "before")) as disk:
+        logs = open_directories(tmp_path / "before" / "data", config=config)
+        log = logs.create(PARTITIONS[0], config, TOPIC_ID, NOW)
+        fill(log, 4)
+        log.flush(now_ms=NOW)
+        if rolled:
+            log.roll(NOW)
+        fill(log, int(rolled))
+        logs.close(now_ms=NOW)
+    without_power(disk, tmp_path / "after")
+    logs = open_directories(tmp_path / "after" / "data", config=config)
+    assert logs.clean_start
+    assert "does not match the log" not in caplog.text
+    assert read_all(logs.logs[PARTITIONS[0]]) == list(range(4 + rolled))
+    logs.close(now_ms=NOW)
+
+
+def test_a_rolled_segment_keeps_its_largest_timestamp(tmp_path: Path) -> None:
+    """All of it was flushed before the roll, which ends its time index."""
+    (tmp_path / "before").mkdir()
+    with using(Disk(tmp_path / "before")) as disk:
+        logs = open_directories(tmp_path / "before" / "data")
+        log = logs.create(PARTITIONS[0], LogConfig(), TOPIC_ID, NOW)
+        fill(log, 4)
+        log.flush(now_ms=NOW)
+        log.roll(NOW)
+        logs.close(now_ms=NOW)
+    without_power(disk, tmp_path / "after")
+    logs = open_directories(tmp_path / "after" / "data")
+    assert logs.clean_start
+    assert logs.logs[PARTITIONS[0]].segments[0].max_timestamp == NOW + 3
+    logs.close(now_ms=NOW)

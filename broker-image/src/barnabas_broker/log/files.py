@@ -161,10 +161,12 @@ class DataFile:
         self.size = min(self.size, size)
         return successor
 
-    def trim(self) -> None:
-        """Give back what was preallocated; an exact file is not touched, its times stay."""
-        if os.fstat(self.fd).st_size != self.size:
-            system.ftruncate(self.fd, self.size)
+    def trim(self) -> bool:
+        """Give back what was preallocated; False for an exact file, which is not touched."""
+        if os.fstat(self.fd).st_size == self.size:
+            return False
+        system.ftruncate(self.fd, self.size)
+        return True
 
     def set_physical_size(self, size: int) -> None:
         """Grow (sparsely) or trim the file on disk; the logical end is the caller's business."""

@@ -13,11 +13,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.files import DataFile, sync_directory, sync_file
 from barnabas_broker.log.segment import Segment
+
+NONE_SEALED: Final = 1 << 63
+"""An offset above all others."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -71,6 +75,7 @@ class Unflushed:
         "generation",
         "names",
         "rolled",
+        "sealed",
         "segments_changed",
     )
 
@@ -82,6 +87,9 @@ class Unflushed:
         self.directory_changed = False
         #: segments were made, replaced, cut or sealed since the last plan
         self.segments_changed = False
+        #: base offset of the first segment that a roll has sealed since the last plan: the whole of
+        #: it may lie below the recovery point
+        self.sealed = NONE_SEALED
         #: the directory itself was made since the last plan
         self.created = False
         #: a segment was rolled since the last plan
@@ -129,7 +137,12 @@ class Unflushed:
         )
         self.names = set()
         self.directory_changed = self.segments_changed = self.created = self.rolled = False
+        self.sealed = NONE_SEALED
         return plan
+
+    def seal(self, base_offset: int) -> None:
+        """Note that a roll has sealed the segment at ``base_offset``."""
+        self.sealed = min(self.sealed, base_offset)
 
     def commit_plan(self, segments: Sequence[Segment], directory: Path, *, up_to: int) -> FlushPlan:
         """A plan for the bytes of ``segments`` up to the active one, and for names that are new."""

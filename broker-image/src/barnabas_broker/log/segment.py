@@ -204,14 +204,14 @@ class Segment:
     def seal(self) -> bool:
         """Finish a segment that takes no more appends: last time entry, files trimmed.
 
-        True where its indexes had entries to write.
+        True where its indexes lacked entries, or its log was longer than its batches. An index
+        that is longer than its entries is read as well as a trimmed one.
         """
         self._note_max_timestamp()
         changed = self.write_indexes()
         self.offsets.trim()
         self.times.trim()
-        self.file.trim()
-        return changed
+        return self.file.trim() or changed
 
     def _note_max_timestamp(self) -> None:
         if self.max_timestamp >= 0:

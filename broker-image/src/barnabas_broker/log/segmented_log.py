@@ -212,6 +212,7 @@ class SegmentedLog:
                 active.offsets.create()
                 active.times.create()
                 return active
+            self._unflushed.seal(active.base_offset)
             active.seal()
             self._take_snapshot()
             segment = self._new_segment(base, now_ms)
@@ -564,7 +565,8 @@ class SegmentedLog:
         files itself: retention, truncation and deletion meanwhile do it no harm.
         """
         changed = self.recovery_point < self.log_end_offset or self._unflushed.segments_changed
-        unflushed = self.segments.from_floor(self.recovery_point) if changed else []
+        start = min(self.recovery_point, self._unflushed.sealed)
+        unflushed = self.segments.from_floor(start) if changed else []
         self._epochs_changed(False)
         try:
             return self._unflushed.plan(unflushed, self.directory, up_to=self.log_end_offset)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pytest
 from barnabas_broker.log import files
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.directories import LogDirectories
+from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.ids import TopicPartition
 from tests.broker.log.disk import Disk, using
 from tests.broker.log.images import Loss, Machine, write_tree
@@ -175,3 +177,40 @@ def test_a_rolled_segment_keeps_its_largest_timestamp(tmp_path: Path) -> None:
     assert logs.clean_start
     assert logs.logs[PARTITIONS[0]].segments[0].max_timestamp == NOW + 3
     logs.close(now_ms=NOW)
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_what_a_plan_did_not_sync_is_synced_at_the_stop(tmp_path: Path, failed: bool) -> None:
+    """A plan is dropped where its flush is cancelled, and fails where no descriptor is left."""
+    (tmp_path / "before").mkdir()
+    with using(Disk(tmp_path / "before")) as disk:
+        logs = open_directories(tmp_path / "before" / "data")
+        log = logs.create(PARTITIONS[0], LogConfig(), TOPIC_ID, NOW)
+        fill(log, 4)
+        if failed:
+            disk.fail("open", errno.EMFILE, path="partition.metadata", times=1)
+            with pytest.raises(KafkaError):
+                log.flush(now_ms=NOW)
+            log.flush(now_ms=NOW)
+        else:
+            log.flush_plan()
+        logs.close(now_ms=NOW)
+    without_power(disk, tmp_path / "after")
+    logs = open_directories(tmp_path / "after" / "data")
+    assert logs.clean_start
+    found = logs.logs[PARTITIONS[0]]
+    assert (found.topic_id, read_all(found)) == (TOPIC_ID, [0, 1, 2, 3])
+    logs.close(now_ms=NOW)
+
+
+def test_an_idle_log_whose_flush_was_cancelled_is_synced(tmp_path: Path) -> None:
+    """Nothing but its leader epoch is new, as when a change of the ISR flushes it."""
+    logs = open_directories(tmp_path)
+    fill(logs.create(PARTITIONS[0], LogConfig(), TOPIC_ID, NOW), 5)
+    logs.close(now_ms=NOW)
+    again = open_directories(tmp_path)
+    again.logs[PARTITIONS[0]].assign_epoch_start(7, 5)
+    again.logs[PARTITIONS[0]].flush_plan()
+    with watching() as syncs:
+        again.close(now_ms=NOW)
+    assert of_partitions(syncs.asked) == ["t-0", "t-0/leader-epoch-checkpoint"]

@@ -9,6 +9,7 @@ from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.health import Finding
 from barnabas_kafka.errors import KafkaError
 from tests.broker.log.disk import Disk, using
+from tests.broker.log.images import Loss, Machine, write_tree
 from tests.broker.log.samples import (
     NOW,
     TP,
@@ -108,3 +109,37 @@ def test_no_sequence_of_a_batch_that_was_cut_passes_for_a_duplicate(
         append(log, batch_of(producer=(7, 0, 3)), epoch=6)
         assert log.log_end_offset == 4
         logs.close(now_ms=NOW)
+
+
+@pytest.mark.parametrize("step", ["commit", "truncation"])
+def test_names_are_durable_before_records_count(tmp_path: Path, step: str) -> None:
+    """Where a commit found no descriptor, or a truncation gave up after it had renamed segments."""
+    (tmp_path / "before").mkdir()
+    config = LogConfig(segment_bytes=200)
+    with using(Disk(tmp_path / "before")) as disk:
+        logs = open_directories(tmp_path / "before" / "data", config=config)
+        log = logs.create(TP, config, None, NOW)
+        fill(log, 6)
+        if step == "commit":
+            disk.fail("open", errno.EMFILE, path=log.directory.name, times=1)
+        plan = log.commit_plan()
+        plan.run()
+        if step == "truncation":
+            disk.fail("dup", errno.EMFILE, times=1)
+            with pytest.raises(KafkaError):
+                logs.truncate(TP, 1, now_ms=NOW)
+            log.committed(plan)
+        else:
+            with pytest.raises(KafkaError):
+                log.committed(plan)
+        again = log.commit_plan()
+        again.run()
+        log.committed(again)
+        assert log.durable_offset == 6
+    machine = Machine()
+    for effect in disk.effects:
+        machine.apply(effect)
+    write_tree(machine.image(Loss.NOTHING_BACK), tmp_path / "after")
+    logs = open_directories(tmp_path / "after" / "data", config=config)
+    assert logs.logs[TP].log_end_offset == 6
+    logs.close(now_ms=NOW)

@@ -3,7 +3,7 @@
 Order matters after a power failure: directory entries and side files first, the log next, and
 only then may the recovery point pass it. Nothing here touches the state of a log: the plan holds
 descriptors of the files it syncs, so whatever the event loop does to the segments meanwhile, the
-right bytes are synced.
+right bytes are synced. What a plan was to sync stays unflushed until the log hears that it was.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.log.config import LogConfig
@@ -22,6 +22,17 @@ from barnabas_broker.log.segment import Segment
 
 NONE_SEALED: Final = 1 << 63
 """An offset above all others."""
+
+
+class Changes(NamedTuple):
+    """What a plan took over; the fields are those of `Unflushed`."""
+
+    names: frozenset[str]
+    directory_changed: bool
+    segments_changed: bool
+    sealed: int
+    created: bool
+    rolled: bool
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -38,6 +49,10 @@ class FlushPlan:
     directory: Path | None = None
     parent: Path | None = None
     error: OSError | None = None
+    #: what is unflushed again unless this succeeds
+    changes: Changes | None = None
+    #: base offset of the segment whose name is durable once a commit has succeeded
+    base_offset: int = -1
 
     def run(self) -> None:
         """Sync everything. Blocks; touches nothing but the plan itself.
@@ -74,6 +89,7 @@ class Unflushed:
         "flushed_ms",
         "generation",
         "names",
+        "planned",
         "rolled",
         "sealed",
         "segments_changed",
@@ -94,7 +110,9 @@ class Unflushed:
         self.created = False
         #: a segment was rolled since the last plan
         self.rolled = False
-        #: truncations so far
+        #: what the last plan took over, until that has succeeded
+        self.planned: Changes | None = None
+        #: truncations so far, those that failed half-way among them
         self.generation = 0
         #: base offset of the last segment whose name is known to be durable
         self.committed_base = -1
@@ -134,11 +152,37 @@ class Unflushed:
             paths=[*indexes, *self.side_files(directory)],
             directory=directory if self.directory_changed else None,
             parent=directory.parent if self.created else None,
+            changes=Changes(
+                frozenset(self.names),
+                self.directory_changed,
+                self.segments_changed,
+                self.sealed,
+                self.created,
+                self.rolled,
+            ),
         )
         self.names = set()
         self.directory_changed = self.segments_changed = self.created = self.rolled = False
         self.sealed = NONE_SEALED
+        self.planned = plan.changes
         return plan
+
+    def succeeded(self, plan: FlushPlan) -> None:
+        """Forget what ``plan`` took over, unless a later one has taken it over again."""
+        if self.planned is plan.changes:
+            self.planned = None
+
+    def reclaim(self) -> None:
+        """Take back what the last plan took over, if it has failed, or may never run."""
+        planned, self.planned = self.planned, None
+        if planned is None:
+            return
+        self.names |= planned.names
+        self.directory_changed |= planned.directory_changed
+        self.segments_changed |= planned.segments_changed
+        self.seal(planned.sealed)
+        self.created |= planned.created
+        self.rolled |= planned.rolled
 
     def seal(self, base_offset: int) -> None:
         """Note that a roll has sealed the segment at ``base_offset``."""
@@ -155,5 +199,5 @@ class Unflushed:
             plan.paths = self.side_files(directory)
             plan.directory = directory
             plan.parent = directory.parent if self.committed_base < 0 else None
-            self.committed_base = active_base
+        plan.base_offset = active_base
         return plan

@@ -457,6 +457,7 @@ class SegmentedLog:
         """Restore segments after a failed removal, as without room. A flush syncs the names."""
         if not removed:
             return
+        self._unflushed.generation += 1
         self.segments = segments
         self.recovery_point = min(self.recovery_point, segments[0].base_offset)
         self.durable_offset = min(self.durable_offset, segments[0].base_offset)
@@ -564,18 +565,21 @@ class SegmentedLog:
         Call ``plan.run()`` in a thread, then ``flushed(plan)`` on the loop. The plan holds its
         files itself: retention, truncation and deletion meanwhile do it no harm.
         """
-        changed = self.recovery_point < self.log_end_offset or self._unflushed.segments_changed
-        start = min(self.recovery_point, self._unflushed.sealed)
-        unflushed = self.segments.from_floor(start) if changed else []
+        unflushed = self._unflushed
+        unflushed.reclaim()
+        changed = self.recovery_point < self.log_end_offset or unflushed.segments_changed
+        start = min(self.recovery_point, unflushed.sealed)
+        segments = self.segments.from_floor(start) if changed else []
         self._epochs_changed(False)
         try:
-            return self._unflushed.plan(unflushed, self.directory, up_to=self.log_end_offset)
+            return unflushed.plan(segments, self.directory, up_to=self.log_end_offset)
         except OSError as error:
             self._fail(error)
 
     def flushed(self, plan: FlushPlan, *, now_ms: int) -> None:
         """As ``committed``, and the indexes are durable too."""
         self.committed(plan)
+        self._unflushed.succeeded(plan)
         if plan.generation == self._unflushed.generation:
             self.recovery_point = max(self.recovery_point, plan.up_to)
             self._unflushed.flushed_ms = now_ms
@@ -597,9 +601,12 @@ class SegmentedLog:
         Raises StorageError, and takes the log out of service, when the plan met an error.
         """
         if plan.error is not None:
+            self._unflushed.reclaim()
             self._fail(plan.error)
         if plan.generation == self._unflushed.generation:
             self.durable_offset = max(self.durable_offset, plan.up_to)
+            if plan.base_offset >= 0:
+                self._unflushed.committed_base = plan.base_offset
 
     def flush(self, *, now_ms: int) -> None:
         """Flush here and now. Blocks; for shutdown and tools. Raises StorageError."""
@@ -617,6 +624,7 @@ class SegmentedLog:
         """
         if not self.health.readable:
             self._refuse()
+        self._unflushed.reclaim()
         try:
             self._take_snapshot()
             changed = [segment.write_indexes() for segment in self.segments[:-1]]

@@ -214,3 +214,15 @@ def test_an_idle_log_whose_flush_was_cancelled_is_synced(tmp_path: Path) -> None
     with watching() as syncs:
         again.close(now_ms=NOW)
     assert of_partitions(syncs.asked) == ["t-0", "t-0/leader-epoch-checkpoint"]
+
+
+def test_a_sync_that_failed_after_its_flush_was_cancelled_leaves_no_marker(tmp_path: Path) -> None:
+    """The next sync of the file would succeed, though the pages may be gone."""
+    with using(Disk(tmp_path)) as disk:
+        logs = open_directories(tmp_path / "data")
+        log = logs.create(PARTITIONS[0], LogConfig(), TOPIC_ID, NOW)
+        fill(log, 4)
+        disk.fail("fsync", errno.EIO, path=".log", times=1)
+        log.flush_plan().run()
+        logs.close(now_ms=NOW)
+    assert not (tmp_path / "data" / ".kafka_cleanshutdown").exists()

@@ -17,7 +17,8 @@ from typing import Final, NamedTuple
 
 from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.log.config import LogConfig
-from barnabas_broker.log.files import DataFile, sync_directory, sync_file
+from barnabas_broker.log.files import DataFile, SyncError, sync_directory, sync_file
+from barnabas_broker.log.health import DirectoryHealth
 from barnabas_broker.log.segment import Segment
 
 NONE_SEALED: Final = 1 << 63
@@ -49,13 +50,15 @@ class FlushPlan:
     directory: Path | None = None
     parent: Path | None = None
     error: OSError | None = None
+    #: of the directory, told of a failed sync here: who waits for it may have been cancelled
+    health: DirectoryHealth | None = None
     #: what is unflushed again unless this succeeds
     changes: Changes | None = None
     #: base offset of the segment whose name is durable once a commit has succeeded
     base_offset: int = -1
 
     def run(self) -> None:
-        """Sync everything. Blocks; touches nothing but the plan itself.
+        """Sync everything. Blocks; touches nothing but the plan itself and the health.
 
         An error is kept for the log to read. It is not raised, so that no caller tries again: a
         sync that failed may have dropped the pages, and the next one would then say all is well.
@@ -64,6 +67,8 @@ class FlushPlan:
             self._sync()
         except OSError as error:
             self.error = error
+            if isinstance(error, SyncError) and self.health is not None:
+                self.health.failed(error)
         except Exception as error:  # The thread serves other logs; nothing is known to be durable.
             self.error = OSError(errno.EIO, str(refusal(error, "Sync", [*self.files, *self.paths])))
 

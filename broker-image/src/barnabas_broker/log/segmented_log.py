@@ -572,9 +572,11 @@ class SegmentedLog:
         segments = self.segments.from_floor(start) if changed else []
         self._epochs_changed(False)
         try:
-            return unflushed.plan(segments, self.directory, up_to=self.log_end_offset)
+            plan = unflushed.plan(segments, self.directory, up_to=self.log_end_offset)
         except OSError as error:
             self._fail(error)
+        plan.health = self.health
+        return plan
 
     def flushed(self, plan: FlushPlan, *, now_ms: int) -> None:
         """As ``committed``, and the indexes are durable too."""
@@ -593,7 +595,9 @@ class SegmentedLog:
         if self.failure is not None:
             raise StorageError(self.directory, self.failure)
         unsynced = self.segments.from_floor(self.durable_offset)
-        return self._unflushed.commit_plan(unsynced, self.directory, up_to=self.log_end_offset)
+        plan = self._unflushed.commit_plan(unsynced, self.directory, up_to=self.log_end_offset)
+        plan.health = self.health
+        return plan
 
     def committed(self, plan: FlushPlan) -> None:
         """Advance the durable offset after ``plan`` ran, unless the log was truncated meanwhile.

@@ -110,10 +110,24 @@ class Segment:
         return segment
 
     @classmethod
-    def open(cls, directory: Path, base_offset: int, config: LogConfig, now_ms: int) -> Segment:
-        """A segment that is on disk. Its indexes are read when they are first asked."""
+    def open(
+        cls,
+        directory: Path,
+        base_offset: int,
+        config: LogConfig,
+        now_ms: int,
+        *,
+        suffix: str = "",
+    ) -> Segment:
+        """A segment that is on disk. Its indexes are read when they are first asked.
+
+        With a ``suffix`` its files are yet to get their names; `moved_to` follows.
+        """
         segment = cls(directory, base_offset, config, now_ms)
-        segment.file = DataFile.open(segment_file(directory, base_offset, LOG))
+        if suffix:
+            for index in (segment.offsets, segment.times, segment.aborted):
+                index.path = index.path.with_name(index.path.name + suffix)
+        segment.file = DataFile.open(segment_file(directory, base_offset, LOG + suffix))
         return segment
 
     # --- sizes and times ---------------------------------------------------------------------

@@ -395,17 +395,19 @@ class SegmentedLog:
         base = replaced[0]
         removed: list[Path] = []
         try:
+            # First, as it takes descriptors: what is renamed has to be in the log.
+            segment = Segment.open(self.directory, base, self.config, now_ms, suffix=CLEANED)
+            segment.load_max_timestamp()
+            segment.aborted.load()
             # Each rename leaves a state that a start knows: up to the last of the first kind it
             # takes the old segments, from then on it completes the new one.
             rename_segment_files(self.directory, base, CLEANED, SWAP)
-            for segment in self.segments[first:end]:
-                removed += add_suffix(segment.paths, DELETED)
-                if segment.base_offset != base:
-                    removed += self._snapshots.mark_deleted(segment.base_offset)
+            for old in self.segments[first:end]:
+                removed += add_suffix(old.paths, DELETED)
+                if old.base_offset != base:
+                    removed += self._snapshots.mark_deleted(old.base_offset)
             rename_segment_files(self.directory, base, SWAP, "")
-            segment = Segment.open(self.directory, base, self.config, now_ms)
-            segment.load_max_timestamp()
-            segment.aborted.load()
+            segment.moved_to(self.directory)
         except OSError as error:
             self._fail(error)
         self.segments = self.segments.replaced(first, end, segment)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import logging
 import random
 import shutil
@@ -13,6 +15,7 @@ import pytest
 
 from barnabas_broker.log import files
 from barnabas_broker.log.partition_log import PartitionLog
+from barnabas_kafka.errors import KafkaError
 from tests.broker.log.cleaner.histories import (
     COMPACT,
     Survivor,
@@ -160,3 +163,31 @@ def test_a_power_cut_anywhere(life: Life, tmp_path: Path) -> None:
     """The same with every twentieth combination there is."""
     for tree, label in cuts(life, 0.05, seed=2):
         check(life, tree, tmp_path / "data", label)
+
+
+class _Scarce(Disk):
+    """A disk on which no log file can be opened once segments are being replaced."""
+
+    def rename(self, source: Path, target: Path, /) -> None:
+        super().rename(source, target)
+        if target.name.endswith(".log.swap"):
+            self.fail("open", errno.EMFILE, path=".log", times=1)
+
+
+def test_segments_are_replaced_without_another_descriptor(tmp_path: Path) -> None:
+    """The log would go on with segments whose names are gone, until one of them is read."""
+    (tmp_path / "root").mkdir()
+    with using(_Scarce(tmp_path / "root")):
+        logs, log = open_compacted(tmp_path / "root" / "data", CONFIG)
+        for number in range(30):
+            write(log, (b"k%d" % (number % 3), b"v%d" % number), producer=(7, 0, number))
+        logs.close(now_ms=NOW)
+        merging = replace(CONFIG, segment_bytes=100_000)
+        logs, log = open_compacted(tmp_path / "root" / "data", merging)
+        with contextlib.suppress(KafkaError):
+            clean(logs)
+        for offset in range(log.log_end_offset):
+            log.read(offset, 100, upper_bound=log.log_end_offset)
+        assert log.health.readable
+        assert len(log.segments) == 2
+        logs.close(now_ms=NOW)

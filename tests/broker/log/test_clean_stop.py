@@ -17,6 +17,7 @@ from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.directories import LogDirectories
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.ids import TopicPartition
+from tests.broker.descriptors import none_left
 from tests.broker.log.disk import Disk, using
 from tests.broker.log.images import Loss, Machine, write_tree
 from tests.broker.log.samples import CLUSTER, NOW, TOPIC_ID, fill, open_directories, read_all
@@ -226,3 +227,20 @@ def test_a_sync_that_failed_after_its_flush_was_cancelled_leaves_no_marker(tmp_p
         log.flush_plan().run()
         logs.close(now_ms=NOW)
     assert not (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+
+
+@pytest.mark.parametrize("but", [1, 6])
+def test_a_stop_needs_no_descriptor_for_each_log_that_it_flushes_at_once(
+    tmp_path: Path, but: int
+) -> None:
+    """A broker that has none left for its segments still stops cleanly."""
+    paths = [tmp_path / f"{number}" for number in range(3)]
+    logs = open_directories(*paths)
+    for number in range(60):
+        fill(logs.create(TopicPartition("t", number), LogConfig(), TOPIC_ID, NOW), 2)
+    with none_left(but=but):
+        logs.close(now_ms=NOW)
+    assert [(path / ".kafka_cleanshutdown").exists() for path in paths] == [True] * 3
+    again = open_directories(*paths)
+    assert all(read_all(log) == [0, 1] for log in again.logs.values())
+    again.close(now_ms=NOW)

@@ -33,7 +33,7 @@ from barnabas_broker.log.directory import (
 )
 from barnabas_broker.log.directory_loading import DirectoryLoading
 from barnabas_broker.log.files import rename
-from barnabas_broker.log.health import DirectoryHealth, Health, Reserve
+from barnabas_broker.log.health import DirectoryHealth, Health, Reserve, lacks_means
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.log.recovery_progress import RecoveryProgress
 from barnabas_broker.log.removals import Removals, Work, remove_given_up
@@ -537,10 +537,13 @@ class LogDirectories:
         A clean close syncs everything, then writes the clean shutdown file of each directory whose
         logs all closed without an error. Offline directories are not touched. Blocks.
         """
+        at_once = max(threads, SYNCS_AT_ONCE)
+        again: list[DirectoryState] = []
 
         def close(directory: DirectoryState) -> None:
             if clean and directory.health.readable:
-                self._close_clean(directory, broker_epoch, now_ms, threads)
+                if not self._close_clean(directory, broker_epoch, now_ms, at_once):
+                    again.append(directory)
                 return
             logs = [partial(log.close, clean=False) for log in self._logs_in(directory)]
             call_isolated(logs, "Closing", directory.path)
@@ -551,23 +554,31 @@ class LogDirectories:
         with ThreadPoolExecutor(max(len(self._directories), 1), "closing") as pool:
             closing = {it: pool.submit(close, it) for it in self._directories}
         each_isolated(closing, lambda it: closing[it].result(), "Closing", name=lambda it: it.path)
+        # Where descriptors were missing for many logs at once, there may be some for one.
+        alone = partial(self._close_clean, broker_epoch=broker_epoch, now_ms=now_ms, threads=1)
+        each_isolated(again, alone, "Closing", name=lambda it: it.path)
         for directory in self._directories:
             directory.lock.release()
         self.logs = {}
 
     def _close_clean(
         self, directory: DirectoryState, broker_epoch: int, now_ms: int, threads: int
-    ) -> None:
+    ) -> bool:
+        """Close what is in one directory; False, with all open, if fewer threads might seal it."""
         logs = self._logs_in(directory)
-        seals = [partial(_succeeds, log, partial(log.seal, now_ms=now_ms)) for log in logs]
+        seals = [partial(_failure, log, partial(log.seal, now_ms=now_ms)) for log in logs]
         said = partial(parallel.Progress, "flushed", directory.path, len(seals))
-        threads = max(threads, SYNCS_AT_ONCE)
-        good = all(parallel.each(seals, threads=threads, progress=said, clock_s=_clock_s))
+        errors = parallel.each(seals, threads=threads, progress=said, clock_s=_clock_s)
+        causes = [error.__cause__ for error in errors if error is not None]
+        if threads > 1 and any(isinstance(it, OSError) and lacks_means(it) for it in causes):
+            return False
+        good = not causes
         content = directory.checkpoint(logs)
         good &= not each_isolated(logs, lambda it: it.close(clean=False), "Closing", name=_tp_of)
         good &= self.truncated_logs.partitions.isdisjoint(log.tp for log in logs)
         if directory.write(content) and good:
             directory.mark_clean(broker_epoch)
+        return True
 
 
 def _none_left(offline: Mapping[Path, str]) -> str:
@@ -579,5 +590,6 @@ def _tp_of(log: PartitionLog) -> TopicPartition:
     return log.tp
 
 
-def _succeeds(log: PartitionLog, work: Work) -> bool:
-    return not each_isolated((log,), lambda _: work(), "Closing", name=_tp_of)
+def _failure(log: PartitionLog, work: Work) -> Exception | None:
+    failed = each_isolated((log,), lambda _: work(), "Closing", name=_tp_of)
+    return failed[0].cause if failed else None

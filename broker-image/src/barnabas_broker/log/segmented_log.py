@@ -636,6 +636,7 @@ class SegmentedLog:
             changed = [segment.write_indexes() for segment in self.segments[:-1]]
             changed.append(self.active.seal())
         except OSError as error:
+            self._unflushed.segments_changed = True
             self._fail(error)
         self._unflushed.segments_changed |= any(changed)
         behind = self.recovery_point < self.log_end_offset

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from barnabas_broker.log.checkpoints import parse_offsets
+from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.directories import LogDirectories
 from barnabas_broker.log.directory import DirectoryState
 from barnabas_broker.log.names import HIGH_WATERMARK_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
@@ -22,7 +23,8 @@ from barnabas_broker.server.transport.buffers import BufferPool
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.records.builder import build_batch
-from tests.broker.log.samples import housekeep
+from barnabas_kafka.settings.broker import BrokerSettings
+from tests.broker.log.samples import NOW, fill, housekeep, open_directories
 from tests.broker.server.running import Wire, port_of, running_node
 from tests.waiting import ANSWER, seconds, wait_for
 
@@ -319,3 +321,33 @@ def test_work_that_fails_for_one_file_is_done_for_the_others(
         loop = node.broker.controller._loop
         asyncio.run_coroutine_threadsafe(work, loop).result(seconds(ANSWER))
         assert {"failed", "first", "second"} <= set(done)
+
+
+def test_nothing_begins_after_the_stop(tmp_path: Path) -> None:
+    """Records come until clients are closed, and the logs' own close may find a full disk."""
+    logs = open_directories(tmp_path)
+    log = logs.create(T0, LogConfig(segment_bytes=200, retention_bytes=200), None, NOW)
+    fill(log, 6)
+    segments = len(log.segments)
+
+    async def stop() -> None:
+        async def watch() -> None:
+            """Nobody is there."""
+
+        tasks = background_tasks.BackgroundTasks(
+            logs,
+            watch_clients=watch,
+            drop_unused=lambda: None,
+            settings=lambda: BrokerSettings.from_mapping({}),
+            clock_ms=lambda: NOW,
+        )
+        await tasks.stop()
+        tasks.flush_soon(log)
+        tasks.retain_soon()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.gather(*others)
+
+    asyncio.run(stop())
+    assert len(log.segments) == segments
+    assert log.recovery_point == 0
+    logs.close(now_ms=NOW)

@@ -84,6 +84,7 @@ class BackgroundTasks:
         self._probes = DirectoryThreads("room", 1)
         self._probing: dict[Path, asyncio.Future[object]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._stopped = False
         self._scheduler = CooperativeScheduler()
 
     @property
@@ -117,7 +118,8 @@ class BackgroundTasks:
         self._every("giving memory back", GIVE_BACK_MS, self._give_back)
 
     async def stop(self) -> None:
-        """End every task and wait for what its threads have begun."""
+        """End every task and wait for what its threads have begun; none begins any more."""
+        self._stopped = True
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -127,7 +129,7 @@ class BackgroundTasks:
 
     def flush_soon(self, partition_log: PartitionLog) -> None:
         """Flush one log in the background: its `flush.messages` is reached."""
-        if partition_log not in self._flushing:
+        if partition_log not in self._flushing and not self._stopped:
             self._flushing.add(partition_log)
             self._begun(background().once("flushing", self._flush(partition_log)))
 
@@ -208,8 +210,12 @@ class BackgroundTasks:
             self._flushing.discard(partition_log)
 
     def retain_soon(self) -> None:
-        """Ask retention for what it can give, not waiting for its turn: room is missing."""
-        self._begun(background().once("retention for room", self._retain()))
+        """Ask retention for what it can give, not waiting for its turn: room is missing.
+
+        Not for the logs that a stop finds no room for: it closes them in threads.
+        """
+        if not self._stopped:
+            self._begun(background().once("retention for room", self._retain()))
 
     async def _retain(self) -> None:
         retaining = self._scheduler.begin(self._logs.retention(self._clock_ms()))

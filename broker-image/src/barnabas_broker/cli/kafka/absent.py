@@ -6,6 +6,16 @@ from typing import Final
 
 from barnabas_broker.cli.kafka.tool import absent
 
+storage: Final = absent(
+    "kafka-storage",
+    "a log directory needs no formatting here: start the broker with kafka-server-start,"
+    " which creates it",
+)
+features: Final = absent(
+    "kafka-features",
+    "it changes the feature levels of a KRaft cluster; in ZooKeeper mode brokers agree on"
+    " inter.broker.protocol.version, which `kafka-configs` shows",
+)
 metadata_quorum: Final = absent(
     "kafka-metadata-quorum",
     "it describes the quorum of KRaft controllers, and this cluster has its metadata in ZooKeeper;"

@@ -186,7 +186,7 @@ def test_authentication_failures_are_not_retried(
     done = subprocess.run(
         [sys.executable, "-P", "-m", "barnabas_broker.cli", *words.split(), *config, *properties],
         env={**os.environ, "BARNABAS_BOOTSTRAP": orders.bootstrap_servers},
-        capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=seconds(RUN), check=False,
+        capture_output=True, text=True, input="a record\n", timeout=seconds(RUN), check=False,
     )  # fmt: skip
     assert done.returncode == 1
     assert reported in done.stderr

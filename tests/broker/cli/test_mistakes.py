@@ -111,7 +111,7 @@ MISTAKES = [
     (1, "kafka-leader-election --bootstrap-server {broker} --election-type preferred",
      "One and only one of the following options is required: topic, all-topic-partitions"),
     (1, "kafka-metadata-quorum --bootstrap-server {broker} describe", "barnabas zk status"),
-    (1, "kafka-storage.sh format -t x -c server.properties", "start the broker with kafka-server-start"),
+    (1, "kafka-storage.sh format -t x -c a.properties", "start the broker with kafka-server-start"),
     (1, "kafka-features --bootstrap-server {broker} describe", "inter.broker.protocol.version"),
     (1, "zookeeper-shell.sh {broker} ls /brokers/ids", "barnabas zk ls PATH -z HOST:PORT"),
     (1, "kafka-console-consumer --bootstrap-server {broker} --topic t --partition 0 --offset {big}",

@@ -19,7 +19,7 @@ from barnabas_broker.cluster.image import (
     TopicImage,
 )
 from barnabas_broker.log.directories import LogDirectories
-from barnabas_broker.log.health import Finding
+from barnabas_broker.log.health import DirectoryHealth, Finding
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.log.validator import validate_produce
 from barnabas_broker.replica.context import ReplicationContext
@@ -57,8 +57,8 @@ def image(*states: PartitionState, topic_id: int = 1, **config: str) -> Metadata
 class Bench:
     """A manager of broker 1 in a directory, and the images it has seen."""
 
-    def __init__(self, directory: Path, *, among_others: bool = False) -> None:
-        self.logs = LogDirectories.take([directory])
+    def __init__(self, *directories: Path, among_others: bool = False) -> None:
+        self.logs = LogDirectories.take(directories)
         self.logs.claim(broker_id=1, cluster_id="c")
         self.flushed: list[PartitionLog] = []
         self.monotonic_ms = NOW_MS
@@ -561,6 +561,47 @@ def test_a_leader_that_lacked_file_descriptors_leads_once_it_has_them(
     assert bench.manager.led("t", 0).in_sync.leader_epoch == 1
     bench.append(b"a")
     assert bench.manager.led("t", 0).log.high_watermark == 1
+
+
+def health_of(bench: Bench, directory: Path) -> DirectoryHealth:
+    """That of one log directory."""
+    found = bench.logs.find(str(directory))
+    assert found is not None
+    return found.health
+
+
+def test_a_leader_that_lacked_room_and_file_descriptors_leads_afterwards(
+    bench: Bench, tmp_path: Path
+) -> None:
+    """A full log directory may be left with its leaders: it has room again some time."""
+    bench.see(image(led_by(NO_LEADER)))
+    home = health_of(bench, tmp_path)
+    with using(Disk(tmp_path)) as disk:
+        disk.fail("open", errno.EMFILE, path="leader-epoch-checkpoint.tmp", times=1)
+        home.found(Finding.NO_ROOM, "full")
+        bench.see(image(led_by(1, epoch=1)))
+        bench.manager.retry_failed()
+    home.found(Finding.ROOM, "")
+    bench.manager.on_health(home, bench.image)
+    assert bench.manager.led("t", 0).in_sync.leader_epoch == 1
+    bench.append(b"a")
+    assert bench.manager.led("t", 0).log.high_watermark == 1
+
+
+def test_a_log_is_created_once_there_are_file_descriptors(tmp_path: Path) -> None:
+    """Though another log directory is offline: it was not for that one."""
+    directories = [tmp_path / name for name in "ab"]
+    for each in directories:
+        each.mkdir()
+    bench = Bench(*directories)
+    bench.see(NOTHING)
+    health_of(bench, directories[1]).found(Finding.BROKEN, "gone")
+    with using(Disk(tmp_path)) as disk:
+        disk.fail("open", errno.EMFILE, path=".log", times=1)
+        bench.see(image(led_by(1)))
+        assert bench.manager.get(T0) is None
+        bench.manager.retry_failed()
+    bench.append(b"a")
 
 
 def test_a_failed_deletion_holds_back_no_other(

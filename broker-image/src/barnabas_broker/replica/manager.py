@@ -17,7 +17,7 @@ from barnabas_broker.cluster.image import (
     TopicImage,
 )
 from barnabas_broker.log.directories import LogDirectories
-from barnabas_broker.log.health import DirectoryHealth, Health
+from barnabas_broker.log.health import DirectoryHealth, Health, lacks_means
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.replica.broker_topic_stats import BrokerTopicStats
 from barnabas_broker.replica.context import ReplicationContext
@@ -335,6 +335,10 @@ class ReplicaManager:
         partition = self._partitions.get(tp)
         return tp in self._out_of_reach if partition is None else partition.counted_out
 
+    def is_retried(self, tp: TopicPartition) -> bool:
+        """Whether the metadata of a partition failed to apply, by an error that may pass."""
+        return tp in self._retries
+
     def counted_out_leaders(self) -> frozenset[TopicPartition]:
         """Partitions led here that others should lead: their log directory takes no records."""
         if self.all_usable:
@@ -383,17 +387,11 @@ class ReplicaManager:
             return
         self._succeeded(tp)
         for failed in each_isolated((tp,), lambda _: work(), "Applying metadata"):
-            if not failed.expected or self._lacked_means(tp, failed.error):
+            if not failed.expected or _lacked_means(failed.cause):
                 self._retries[tp] = again or work
             before = self._failed.get(tp.topic, frozenset())
             self._failed[tp.topic] = before | {tp.partition}
             failures.setdefault(tp.topic, failed.error)
-
-    def _lacked_means(self, tp: TopicPartition, error: KafkaError) -> bool:
-        """Whether files failed though their directory has not: for want of descriptors, say."""
-        partition = self._partitions.get(tp)
-        writable = self._logs.all_writable if partition is None else partition.log.health.writable
-        return error.code is ErrorCode.KAFKA_STORAGE_ERROR and writable
 
     def _succeeded(self, tp: TopicPartition) -> None:
         left = self._failed.pop(tp.topic, frozenset()) - {tp.partition}
@@ -520,6 +518,12 @@ def at_once(applying: Applying) -> None:
     """Apply to the end without a turn for other work."""
     for _ in applying:
         pass
+
+
+def _lacked_means(error: Exception) -> bool:
+    """Whether files failed though their directory has not: for want of descriptors, say."""
+    cause = error.__cause__
+    return isinstance(error, OSError) or (isinstance(cause, OSError) and lacks_means(cause))
 
 
 def _tp_of(partition: Partition) -> TopicPartition:

@@ -163,7 +163,7 @@ class Partition:
         except BaseException as error:
             # Not led here, in the old epoch: the state that comes again is a whole transition. Of a
             # directory that has failed the controller gives what is led here to others.
-            if self.log.health.writable or not isinstance(error, KafkaError | OSError):
+            if self.log.failure is None or not isinstance(error, KafkaError | OSError):
                 self.state, self._alone = replace(known, leader=NO_LEADER), False
             raise
         if changed:

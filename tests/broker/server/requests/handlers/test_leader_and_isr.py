@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+from pathlib import Path
 from uuid import UUID
 
 import pytest
 
 from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.peers.controller_channel_manager import storage_answers
 from barnabas_broker.server.requests.handlers.leader_and_isr import HANDLER, TOPIC_IDS_SINCE, handle
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
@@ -19,6 +22,9 @@ from barnabas_kafka.protocol.messages.leader_and_isr import (
 )
 from tests.broker.controller.embedded import Denying
 from tests.broker.controller.ensemble import Cluster
+from tests.broker.log.disk import Disk, using
+from tests.broker.replica.leading import finished
+from tests.broker.replica.test_manager import Bench
 
 ID = UUID(int=5)
 
@@ -129,3 +135,16 @@ def test_a_replica_in_a_full_log_directory_gets_kafka_storage_error() -> None:
         ErrorCode.KAFKA_STORAGE_ERROR,
     ]
     assert cluster.controllers[2].image.topics["t"].partitions[1].leader == 2
+
+
+def test_a_log_that_lacked_file_descriptors_leaves_its_replica_online(tmp_path: Path) -> None:
+    """It is created soon, and no answer says so: the controller would do without it for good."""
+    cluster, bench = Cluster(1), Bench(tmp_path)
+    cluster.controllers[1].add_listener(lambda old, new: finished(bench.manager.on_image(old, new)))
+    with using(Disk(tmp_path)) as disk:
+        disk.fail("open", errno.EMFILE, path=".log", times=1)
+        asked = request()
+        answer = cluster.ask(1, handle, asked, HANDLER.versions.max, replicas=bench.manager)
+        bench.manager.retry_failed()
+    assert bench.manager.led("t", 0).leader_epoch == 3
+    assert storage_answers(asked, answer) == {}

@@ -93,7 +93,10 @@ def _of_replica(tp: TopicPartition, error: ErrorCode, replicas: ReplicaManager) 
             return ErrorCode.KAFKA_STORAGE_ERROR
     except Exception as failure:  # The boundary between one partition and the others.
         return refusal(failure, "LeaderAndIsr", tp).code
-    return error if replicas.get(tp) is None else ErrorCode.NONE
+    if replicas.get(tp) is not None:
+        return ErrorCode.NONE
+    # Of what is tried again nothing is known yet, and no later answer would say that it succeeded.
+    return ErrorCode.UNKNOWN_SERVER_ERROR if replicas.is_retried(tp) else error
 
 
 # Before version 2 there is no broker epoch, and partitions are not by topic (Kafka 2.2).

@@ -144,7 +144,9 @@ def judge(
     )
     if change.recovering and (len(change.isr) > 1 or not state.recovering):
         return ErrorCode.INVALID_REQUEST
-    if not set(change.isr) <= set(eligible):
+    if not set(change.isr) <= set(eligible).intersection((*state.replicas, *state.isr)):
+        # Also a broker that has left the assignment since, where a controller failed before it
+        # wrote a state that says so: Apache's leaders would go on no more after INVALID_REQUEST.
         if version < TOPIC_IDS_SINCE:
             return ErrorCode.OPERATION_NOT_ATTEMPTED
         return ErrorCode.INELIGIBLE_REPLICA
@@ -159,13 +161,7 @@ def _is_possible(state: PartitionState, isr: tuple[int, ...], *, broker_id: int)
     The state of the partition would name the broker that asks, and without an ISR no replica could
     be elected any more.
     """
-    distinct = frozenset(isr)
-    return (
-        broker_id == state.leader
-        and broker_id in distinct
-        and len(distinct) == len(isr)
-        and distinct.issubset(state.replicas)
-    )
+    return broker_id == state.leader and broker_id in isr and len(set(isr)) == len(isr)
 
 
 def granted(change: InSyncChange, *, broker_id: int, controller_epoch: int) -> LeaderAndIsr:

@@ -1,13 +1,18 @@
 """What was given up goes when its time has come, or when room is missing."""
 
 import errno
+import os
 from pathlib import Path
 
 import pytest
 
+from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.health import DirectoryHealth
 from barnabas_broker.log.removals import Removals, remove_given_up
-from tests.broker.log.samples import NOW
+from barnabas_kafka.errors import KafkaError
+from barnabas_kafka.ids import TopicPartition
+from tests.broker.log.disk import Disk, using
+from tests.broker.log.samples import NOW, TOPIC_ID, TP, fill, open_directories, read_all
 
 
 def run_due(removals: Removals, now_ms: int) -> None:
@@ -55,3 +60,26 @@ def test_missing_directories_are_ignored_and_failures_logged(
     (tmp_path / "file").write_bytes(b"")
     remove_given_up(tmp_path / "file")
     assert "Failed to delete an unused log" in caplog.text
+
+
+def lack_descriptors(path: Path) -> None:
+    """Open nothing."""
+    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path))
+
+
+def test_a_log_that_could_not_be_created_is_found_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without file descriptors what there is of it stays; a start finds no log in two places."""
+    logs = open_directories(tmp_path / "a", tmp_path / "b")
+    with using(Disk(tmp_path)) as disk, monkeypatch.context() as patch:
+        disk.fail("open", errno.EMFILE, path=".log")
+        patch.setattr(os, "scandir", lack_descriptors)
+        with pytest.raises(KafkaError, match=os.strerror(errno.EMFILE)):
+            logs.create(TP, LogConfig(), TOPIC_ID, NOW)
+    for tp in (TopicPartition("other", 0), TP):
+        fill(logs.create(tp, LogConfig(), TOPIC_ID, NOW), 5)
+    logs.close()
+    logs = open_directories(tmp_path / "a", tmp_path / "b")
+    assert read_all(logs.logs[TP]) == [0, 1, 2, 3, 4]
+    logs.close()

@@ -297,6 +297,9 @@ class LogDirectories:
         except OSError as error:
             directory.health.failed(error)
             remove_given_up(path)
+            # What is left, where there was no file descriptor to remove it, is used the next time:
+            # a start finds no log in two directories.
+            self.prefer(tp, directory)
             message = f"cannot create {tp} in {directory.path}: {error.strerror or error}"
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
         self.logs[tp] = log

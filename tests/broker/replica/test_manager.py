@@ -19,7 +19,7 @@ from barnabas_broker.cluster.image import (
     TopicImage,
 )
 from barnabas_broker.log.directories import LogDirectories
-from barnabas_broker.log.health import DirectoryHealth, Finding
+from barnabas_broker.log.health import Finding
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.log.validator import validate_produce
 from barnabas_broker.replica.context import ReplicationContext
@@ -537,9 +537,9 @@ def test_a_partition_that_fails_unexpectedly_holds_back_no_other(
     assert bench.manager.led("u", 0).leader_epoch == 0
     assert refusal(bench) == ErrorCode.NOT_LEADER_OR_FOLLOWER
     with pytest.raises(KafkaError, match="Metadata of topic t is not applied"):
-        bench.manager.retry_failed()
+        finished(bench.manager.retry_failed())
     fails.mended = True
-    bench.manager.retry_failed()
+    finished(bench.manager.retry_failed())
     assert bench.manager.led("t", 0).log.latest_epoch == 1
     assert bench.manager.led("t", 0).in_sync.leader_epoch == 1
     bench.append(b"a")
@@ -557,17 +557,10 @@ def test_a_leader_that_lacked_file_descriptors_leads_once_it_has_them(
         assert {name: it.code.name for name, it in failures.items()} == {"t": "KAFKA_STORAGE_ERROR"}
         assert bench.manager.led("t", 1).leader_epoch == 1
         assert refusal(bench) == ErrorCode.NOT_LEADER_OR_FOLLOWER
-        bench.manager.retry_failed()
+        finished(bench.manager.retry_failed())
     assert bench.manager.led("t", 0).in_sync.leader_epoch == 1
     bench.append(b"a")
     assert bench.manager.led("t", 0).log.high_watermark == 1
-
-
-def health_of(bench: Bench, directory: Path) -> DirectoryHealth:
-    """That of one log directory."""
-    found = bench.logs.find(str(directory))
-    assert found is not None
-    return found.health
 
 
 def test_a_leader_that_lacked_room_and_file_descriptors_leads_afterwards(
@@ -575,12 +568,12 @@ def test_a_leader_that_lacked_room_and_file_descriptors_leads_afterwards(
 ) -> None:
     """A full log directory may be left with its leaders: it has room again some time."""
     bench.see(image(led_by(NO_LEADER)))
-    home = health_of(bench, tmp_path)
+    home = bench.logs.logs[T0].health
     with using(Disk(tmp_path)) as disk:
         disk.fail("open", errno.EMFILE, path="leader-epoch-checkpoint.tmp", times=1)
         home.found(Finding.NO_ROOM, "full")
         bench.see(image(led_by(1, epoch=1)))
-        bench.manager.retry_failed()
+        finished(bench.manager.retry_failed())
     home.found(Finding.ROOM, "")
     bench.manager.on_health(home, bench.image)
     assert bench.manager.led("t", 0).in_sync.leader_epoch == 1
@@ -590,18 +583,30 @@ def test_a_leader_that_lacked_room_and_file_descriptors_leads_afterwards(
 
 def test_a_log_is_created_once_there_are_file_descriptors(tmp_path: Path) -> None:
     """Though another log directory is offline: it was not for that one."""
-    directories = [tmp_path / name for name in "ab"]
-    for each in directories:
-        each.mkdir()
-    bench = Bench(*directories)
+    bench = Bench(tmp_path / "a", tmp_path / "b")
     bench.see(NOTHING)
-    health_of(bench, directories[1]).found(Finding.BROKEN, "gone")
+    other = bench.logs.find(str(tmp_path / "b"))
+    assert other is not None
+    other.health.found(Finding.BROKEN, "gone")
     with using(Disk(tmp_path)) as disk:
         disk.fail("open", errno.EMFILE, path=".log", times=1)
         bench.see(image(led_by(1)))
         assert bench.manager.get(T0) is None
-        bench.manager.retry_failed()
+        finished(bench.manager.retry_failed())
     bench.append(b"a")
+
+
+def test_retries_take_turns_with_newer_images(bench: Bench, tmp_path: Path) -> None:
+    """Those of thousands of partitions take seconds: other work, and metadata, come between."""
+    with using(Disk(tmp_path)) as disk:
+        disk.fail("open", errno.EMFILE, path=".log")
+        bench.see(image(led_by(1), led_by(1)))
+    retrying = bench.manager.retry_failed()
+    next(retrying)
+    assert len(bench.manager) == 1
+    bench.see(NOTHING)
+    finished(retrying)
+    assert len(bench.manager) == 0
 
 
 def test_a_failed_deletion_holds_back_no_other(
@@ -614,7 +619,7 @@ def test_a_failed_deletion_holds_back_no_other(
     assert len(bench.manager) == 0
     assert [each.name for each in tmp_path.glob("t-?")] == ["t-0"]
     fails.mended = True
-    bench.manager.retry_failed()
+    finished(bench.manager.retry_failed())
     assert list(tmp_path.glob("t-?")) == []
 
 
@@ -643,7 +648,7 @@ def test_a_log_that_cannot_be_deleted_concerns_no_later_topic(
     bench.see(bench.image.with_changes(put=(again,)))
     bench.see(bench.image.with_partitions({T0: led_by(1, epoch=1)}))
     assert bench.manager.leader(T0).leader_epoch == 1
-    bench.manager.retry_failed()
+    finished(bench.manager.retry_failed())
 
 
 def fail(code: ErrorCode) -> None:
@@ -659,7 +664,7 @@ def test_a_retry_ends_with_the_metadata_it_was_for(
     bench.see(image(led_by(1)))
     bench.see(NOTHING)
     fails.mended = True
-    bench.manager.retry_failed()
+    finished(bench.manager.retry_failed())
     assert len(bench.manager) == 0
     bench.see(image(led_by(1), topic_id=2))
     assert bench.manager.led("t", 0).log.topic_id == UUID(int=2)
@@ -686,5 +691,5 @@ def test_a_stopped_replica_is_not_brought_back_by_a_retry(
     bench.see(image(led_by(1)))
     bench.manager.stop(T0, delete=True)
     fails.mended = True
-    bench.manager.retry_failed()
+    finished(bench.manager.retry_failed())
     assert bench.manager.get(T0) is None

@@ -230,12 +230,17 @@ class ReplicaManager:
         numbers = each.numbers | {it for it in failed if it < len(topic.partitions)}
         yield from self._update(topic, failures, settings_changed=False, numbers=numbers)
 
-    def retry_failed(self) -> None:
-        """Apply metadata again where that failed unexpectedly; raises the first new error."""
+    def retry_failed(self) -> Applying:
+        """Apply metadata again where that failed by an error that may pass; as `on_image` does.
+
+        Raises the first new error at the end. An image that is applied meanwhile ends retries.
+        """
         failures: dict[str, KafkaError] = {}
         retries = list(self._retries.items())
         for tp, work in retries:
-            self._attempt(tp, work, failures)
+            if self._retries.get(tp) is work:
+                self._attempt(tp, work, failures)
+                yield
         if retries:
             self.applied_late()
         for name, error in failures.items():

@@ -145,6 +145,6 @@ def test_a_log_that_lacked_file_descriptors_leaves_its_replica_online(tmp_path: 
         disk.fail("open", errno.EMFILE, path=".log", times=1)
         asked = request()
         answer = cluster.ask(1, handle, asked, HANDLER.versions.max, replicas=bench.manager)
-        bench.manager.retry_failed()
+        finished(bench.manager.retry_failed())
     assert bench.manager.led("t", 0).leader_epoch == 3
     assert storage_answers(asked, answer) == {}

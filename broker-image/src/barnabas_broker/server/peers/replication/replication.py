@@ -162,7 +162,8 @@ class Replication:
             replicas.recheck_held()
 
         async def retry() -> None:
-            replicas.retry_failed()
+            for _ in replicas.retry_failed():
+                await asyncio.sleep(0)  # There may be thousands, as without file descriptors.
 
         every = background().every
         self._tasks = [

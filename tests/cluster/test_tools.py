@@ -114,7 +114,7 @@ def test_a_move_that_waits_for_its_source(cluster: Cluster, tmp_path: Path) -> N
     refused = barnabas(cluster, "reassign", "plan", "balance", "--topic", "held", fails=1)
     assert "held-0 is being moved to [3]: wait for it, or cancel it" in refused.stderr
     ended = barnabas(cluster, "reassign", "cancel", there)
-    assert ended.stdout == "Cancelled the moves of 1 partitions.\n"
+    assert ended.stdout == "Cancelled the moves of 1 partition.\n"
     assert barnabas(cluster, "reassign", "list").stdout == "No partition is being moved.\n"
     cluster.start_missing()
     cluster.until_placed("held", (2,))

@@ -140,7 +140,7 @@ def without_power(disk: Disk, root: Path) -> None:
 
 
 @pytest.mark.parametrize("rolled", [False, True])
-def test_what_was_preallocated_is_given_back_on_the_device(
+def test_trimmed_segments_are_synced(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, rolled: bool
 ) -> None:
     """All records were flushed before: zeros behind them would be no batches to the next start."""
@@ -181,7 +181,7 @@ def test_a_rolled_segment_keeps_its_largest_timestamp(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("failed", [False, True])
-def test_what_a_plan_did_not_sync_is_synced_at_the_stop(tmp_path: Path, failed: bool) -> None:
+def test_plans_that_did_not_run_are_made_up_at_the_stop(tmp_path: Path, failed: bool) -> None:
     """A plan is dropped where its flush is cancelled, and fails where no descriptor is left."""
     (tmp_path / "before").mkdir()
     with using(Disk(tmp_path / "before")) as disk:

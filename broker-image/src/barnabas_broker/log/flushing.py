@@ -3,7 +3,7 @@
 Order matters after a power failure: directory entries and side files first, the log next, and
 only then may the recovery point pass it. Nothing here touches the state of a log: the plan holds
 descriptors of the files it syncs, so whatever the event loop does to the segments meanwhile, the
-right bytes are synced. What a plan was to sync stays unflushed until the log hears that it was.
+right bytes are synced. What a plan was to sync stays unflushed until it has succeeded.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class FlushPlan:
     directory: Path | None = None
     parent: Path | None = None
     error: OSError | None = None
-    #: of the directory, told of a failed sync here: who waits for it may have been cancelled
+    #: of the directory; a failed sync is reported here: who waits for it may have been cancelled
     health: DirectoryHealth | None = None
     #: what is unflushed again unless this succeeds
     changes: Changes | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,41 @@ def test_a_namespace_that_is_deleted_ends_nothing_but_its_own_watches(
     with serving(MemoryKube()) as server:
         monkeypatch.setenv("KUBECONFIG", str(kubeconfig(server.address, tmp_path, "a-token")))
         asyncio.run(watched(server))
+
+
+def test_a_watch_that_is_refused_ends_the_others_of_its_namespace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are all opened again: what goes on would be one more with each time, for ever."""
+
+    async def left(server: Server) -> set[str]:
+        ended: asyncio.Queue[set[str]] = asyncio.Queue()
+        before = asyncio.all_tasks()
+
+        def lost(_: str | None) -> None:
+            ended.put_nowait({each.get_name() for each in asyncio.all_tasks() - others})
+
+        served, starts = Served(check=lambda _: True, every_s=1.0), asyncio.Semaphore()
+        watching = asyncio.create_task(
+            watch("ns", lambda *_, **__: None, lambda *_: None, served, lost, starts=starts)
+        )
+        others = {*before, watching}
+        try:
+            async with asyncio.timeout(seconds(START)):
+                for _ in range(len(OWNED) + 4):
+                    await asyncio.to_thread(server.watches.acquire)
+                server.absent.add(CLUSTERS.plural)
+                server.gone[CLUSTERS.plural].set()
+                return await ended.get()
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+
+    with serving(MemoryKube()) as server:
+        monkeypatch.setenv("KUBECONFIG", str(kubeconfig(server.address, tmp_path, "a-token")))
+        # asyncio.run would wait for what is left.
+        with closing(asyncio.new_event_loop()) as loop:
+            assert loop.run_until_complete(left(server)) == set()
 
 
 def test_watches_select_owned_objects_by_label() -> None:

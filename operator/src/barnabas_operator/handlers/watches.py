@@ -45,6 +45,8 @@ IDLE_S: Final = 0.05
 STARTS: Final = 4
 QUIET_S: Final = 1.0
 LONGEST_START_S: Final = 10.0
+# For tasks of kopf that are cancelled; it gives events that it has not handled two seconds.
+END_S: Final = 10.0
 
 logger: Final = logging.getLogger(__name__)
 
@@ -203,6 +205,7 @@ class _Watched:
         As `kopf.operator` does, which at its end also cancels every task of the event loop that is
         younger than itself: passes, and the watches of other namespaces.
         """
+        stopping = asyncio.create_task(stop_flag.wait())
         tasks: Collection[asyncio.Task[None]] = ()
         try:
             async with self._starts:
@@ -214,17 +217,21 @@ class _Watched:
                     standalone=True,
                     clusterwide=self.namespace is None,
                     namespaces=() if self.namespace is None else (self.namespace,),
-                    stop_flag=stop_flag,
                 )
                 await self._until_listed()
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([*tasks, stopping], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in tasks:
-                task.cancel()
-            ended = await asyncio.gather(*tasks, return_exceptions=True)
-        for each in ended:
-            if isinstance(each, Exception):
-                raise each
+            # First of all: where one was refused, kopf leaves the others to themselves.
+            await _end([stopping, *filter(self._is_watcher, asyncio.all_tasks())])
+            await _end(tasks)
+        for each in tasks:
+            if each.done() and not each.cancelled() and (error := each.exception()):
+                raise error
+
+    def _is_watcher(self, task: asyncio.Task[Any]) -> bool:
+        """Whether kopf watches a kind of the namespace in a task, by the name that it gives it."""
+        name = task.get_name()
+        return name.startswith("watcher for ") and name.endswith(f"@{self.namespace}")
 
     def _observed(self, kind: Kind, event: Mapping[str, Any]) -> None:
         self._listing.set()
@@ -239,6 +246,13 @@ class _Watched:
                     await self._listing.wait()
             except TimeoutError:
                 return
+
+
+async def _end(tasks: Collection[asyncio.Task[Any]]) -> None:
+    for each in tasks:
+        each.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=END_S)
 
 
 async def _until_installed(watched: _Watched, served: Served, *, complete: bool) -> bool:

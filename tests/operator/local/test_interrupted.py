@@ -59,6 +59,27 @@ def test_data_of_a_stopped_cluster_stay(laptop: Laptop, terminal: Terminal) -> N
     assert "packages" in terminal.command("topics", "list", "--local", "quickstart")
 
 
+def test_a_broker_that_had_ended_by_itself_does_not_count_as_running(
+    laptop: Laptop, terminal: Terminal
+) -> None:
+    """As after the machine was switched off: what was started is stopped, and the data stay."""
+    laptop.write(cluster(), topic())
+    terminal.run("up", laptop.file)
+    files = BrokerFiles(StateDirectory(terminal.directory / "quickstart").broker(0))
+    ended = files.entry()
+    assert ended is not None
+    os.kill(ended.pid, signal.SIGKILL)
+    wait_for("the end of the broker", lambda: ended.running, until=lambda it: not it)
+    state = StateDirectory(terminal.directory / "quickstart")
+    with _blocked(laptop.file, terminal) as process:
+        wait_for("a command at work", lambda: _held(state), until=bool)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate()[0]
+    assert "interrupted: stopping what was started" in said
+    assert files.entry() is None
+    assert files.directory.exists()
+
+
 def test_a_cluster_that_ran_before_still_runs(laptop: Laptop, terminal: Terminal) -> None:
     """It serves clients; the same command completes the change."""
     document = cluster()

@@ -395,7 +395,7 @@ class _Before:
         except DamagedError:
             return cls(state, existed, ran=True)
         processes = [] if record is None else watched(record, state)
-        return cls(state, existed, ran=not all(each.stopped for each in processes))
+        return cls(state, existed, ran=any(each.running for each in processes))
 
     def restore(self, say: Callable[[str], None], timeout_s: float) -> None:
         """Leave nothing that was not there; what ran then is left running."""

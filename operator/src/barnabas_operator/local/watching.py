@@ -25,6 +25,12 @@ class Watched:
         """Whether it was stopped on purpose, or never started."""
         return self.files.entry() is None
 
+    @property
+    def running(self) -> bool:
+        """Whether it runs."""
+        entry = self.files.entry()
+        return entry is not None and entry.running
+
     def end(self) -> str | None:
         """That it ended by itself, with its last words; None where it runs or was stopped."""
         entry = self.files.entry()

@@ -125,9 +125,8 @@ def port_of(node: BrokerServer) -> int:
 class Wire:
     """A blocking client of one connection."""
 
-    def __init__(self, port: int, client_id: str = "wire") -> None:
+    def __init__(self, port: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=seconds(ANSWER))
-        self._client_id = client_id
         self._correlation_id = 0
 
     def __enter__(self) -> Self:
@@ -144,7 +143,7 @@ class Wire:
     def frame(self, request: Message, version: int) -> bytes:
         """A request as it goes over the wire, with the next correlation id."""
         self._correlation_id += 1
-        header = RequestHeader(request.api_key, version, self._correlation_id, self._client_id)
+        header = RequestHeader(request.api_key, version, self._correlation_id, "wire")
         body = encode_request_header(header) + codec.encode(request, version)
         return len(body).to_bytes(4, "big") + body
 

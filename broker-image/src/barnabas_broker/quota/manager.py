@@ -11,7 +11,6 @@ from typing import Final, Generic, Protocol, Self, TypeVar
 
 from barnabas_broker.cluster.quota_entity import QuotaEntity
 from barnabas_broker.quota.precedence import Tags, limit_of, quota_of
-from barnabas_broker.quota.rates import UnservedThrottles
 
 SENSORS_MAX: Final = 10_000
 """Some 2 KiB each."""
@@ -37,11 +36,6 @@ class Sensor(Protocol):
     limit: float
     last_ms: int
     throttle_ms: int
-
-    @property
-    def unserved(self) -> UnservedThrottles:
-        """What is left of throttles whose connections closed."""
-        ...
 
     def record(self, amount: float, now_ms: int) -> int:
         """Count an amount; returns for how many milliseconds the client must be held back."""
@@ -86,9 +80,8 @@ class QuotaManager(Generic[S]):
             limit = limit_of(limits, tags)
             if limit is None:
                 del self._sensors[tags]
-            elif sensor.limit != limit:
+            else:
                 sensor.limit = limit
-                sensor.unserved.forgive()
 
     def sensor(self, user: str, client_id: str | None, now_ms: int) -> S | None:
         """What counts for this client, None where it has no quota."""

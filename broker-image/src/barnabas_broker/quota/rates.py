@@ -63,38 +63,10 @@ class Rate:
         return total / (over_ms / 1000), over_ms
 
 
-class UnservedThrottles:
-    """Throttles that connections left behind by closing: as many later ones serve the longest."""
-
-    __slots__ = ("_count", "_until_ms")
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._until_ms = 0
-
-    def add(self, throttle_ms: int, now_ms: int) -> None:
-        """A connection has closed so long before the end of its throttle."""
-        if self._until_ms <= now_ms:
-            self._count = 0
-        self._count += 1
-        self._until_ms = max(self._until_ms, now_ms + throttle_ms)
-
-    def take(self, now_ms: int) -> int:
-        """For how long another connection has to serve one of them, 0 where none is left."""
-        if not self._count or self._until_ms <= now_ms:
-            return 0
-        self._count -= 1
-        return self._until_ms - now_ms
-
-    def forgive(self) -> None:
-        """The limit is another one now."""
-        self._count = 0
-
-
 class RateSensor:
     """A rate against a limit that may change."""
 
-    __slots__ = ("_max_throttle_ms", "_rate", "last_ms", "limit", "throttle_ms", "unserved")
+    __slots__ = ("_max_throttle_ms", "_rate", "last_ms", "limit", "throttle_ms")
 
     def __init__(
         self, limit: float, *, windows: int, window_ms: int, max_throttle_ms: int = INT_MAX
@@ -103,7 +75,6 @@ class RateSensor:
         self.last_ms = 0
         #: the last throttle time, 0 where the client was within the quota
         self.throttle_ms = 0
-        self.unserved: Final = UnservedThrottles()
         self._rate = Rate(windows=windows, window_ms=window_ms)
         self._max_throttle_ms = max_throttle_ms
 
@@ -139,9 +110,7 @@ class BucketSensor:
     until the bucket is no longer below nothing. Used by one thread; others may change `limit`.
     """
 
-    __slots__ = (
-        "_filled_ms", "_seconds", "last_ms", "limit", "throttle_ms", "tokens", "unserved",
-    )  # fmt: skip
+    __slots__ = ("_filled_ms", "_seconds", "last_ms", "limit", "throttle_ms", "tokens")
 
     def __init__(self, limit: float, *, windows: int, window_ms: int, now_ms: int) -> None:
         self._seconds = windows * window_ms / 1000
@@ -149,7 +118,6 @@ class BucketSensor:
         self.limit = limit
         self.last_ms = 0
         self.throttle_ms = 0
-        self.unserved: Final = UnservedThrottles()
         self.tokens = limit * self._seconds
 
     def wait_ms(self, now_ms: int) -> int:

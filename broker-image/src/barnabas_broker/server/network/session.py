@@ -54,7 +54,6 @@ from barnabas_broker.server.requests.dispatch import Dispatcher, Reply
 from barnabas_broker.server.requests.handler import UnanswerableError
 from barnabas_broker.server.requests.pending_responses import PendingResponse
 from barnabas_broker.server.requests.request_context import RequestContext
-from barnabas_broker.server.requests.throttling import ThrottledError, Unserved
 from barnabas_broker.server.transport.counters import Cause
 from barnabas_broker.server.transport.outbound import Item, Outbound
 from barnabas_broker.server.transport.tls_outbound import TlsOutbound
@@ -98,7 +97,6 @@ class Session(asyncio.BufferedProtocol):
         "_cost",
         "_dispatcher",
         "_floods",
-        "_held",
         "_listener",
         "_loop",
         "_memory",
@@ -110,7 +108,6 @@ class Session(asyncio.BufferedProtocol):
         "_shared",
         "_starved",
         "_transport",
-        "_unserved",
         "_waiting_for",
         "active_at",
         "caller",
@@ -129,8 +126,6 @@ class Session(asyncio.BufferedProtocol):
         self._call: RequestContext | None = None  # Of the future that is waited for.
         self.paused = False
         self._muted: asyncio.TimerHandle | None = None  # Its client is beyond a quota.
-        self._unserved: Unserved | None = None  # What to call if it ends while it is muted.
-        self._held = False  # The request in hand is to be served once it is no longer muted.
         self._starved = False  # It needs more memory for its request than there is.
         self._queued = False  # It has requests to serve, and will be called.
         self._floods = False  # What was last received at once took several time slices to serve.
@@ -222,7 +217,7 @@ class Session(asyncio.BufferedProtocol):
             self._authenticator.close()
         self._shared.output.drained(self)
         if self._muted is not None:
-            self._leave_throttle(self._muted)
+            self._muted.cancel()
         if self._waiting_for is not None:
             self._waiting_for.cancel()
             self._waiting_for = self._call = None
@@ -339,8 +334,6 @@ class Session(asyncio.BufferedProtocol):
         if self._serve(view[SIZE_BYTES:]) and self._muted is None:
             self._shared.burst.join(self)
             return True
-        if self._is_held():
-            self._keep(view)
         self._flush()
         if self._is_blocked() and not (self._reads() or self._transport.is_closing()):
             self._pause()
@@ -423,7 +416,7 @@ class Session(asyncio.BufferedProtocol):
                     self._out.append(served[0])
                     return served[1]
         self._serve(view[position + SIZE_BYTES : following])
-        return position if self._is_held() else following
+        return following
 
     def _serve(self, frame: memoryview) -> bool:
         """Serve one request; its response is in `_out` afterwards, or awaited.
@@ -434,10 +427,6 @@ class Session(asyncio.BufferedProtocol):
         began = clock()
         try:
             reply = self._dispatcher.serve(frame, self.caller)
-        except ThrottledError as throttled:
-            self._held = True
-            self._mute(throttled.throttle_ms, throttled.unserved)
-            return False
         except (DecodeError, UnanswerableError) as error:
             self._refuse_request(error)
             return False
@@ -557,29 +546,16 @@ class Session(asyncio.BufferedProtocol):
         hurried = self._call is not None and self._call.hurry is not None
         return hurried or isinstance(self._waiting_for, PendingResponse)
 
-    def _is_held(self) -> bool:
-        """Whether the request that was tried last is to be tried again, which is asked once."""
-        held, self._held = self._held, False
-        return held
-
-    def _mute(self, throttle_ms: int, unserved: Unserved) -> None:
+    def _mute(self, throttle_ms: int) -> None:
         """Serve and read nothing more for a time; what is to be sent is sent before (KIP-219)."""
         if self._muted is not None:
             self._muted.cancel()
-        self._unserved = unserved
         self._muted = self._loop.call_later(throttle_ms / 1000, self._unmute)
         self._pause()
 
     def _unmute(self) -> None:
-        self._muted = self._unserved = None
+        self._muted = None
         self._resume()
-
-    def _leave_throttle(self, muted: asyncio.TimerHandle) -> None:
-        """The connection ends while it is muted: another one of its client is to serve the rest."""
-        muted.cancel()
-        left_ms = int((muted.when() - self._loop.time()) * 1000)
-        if left_ms > 0 and self._unserved is not None:
-            self._unserved(left_ms)
 
     def _yield_to_others(self) -> None:
         """Queue the rest of the requests that were received together behind other sessions."""

@@ -5,10 +5,6 @@ they take, and changes of topics by their partitions (Kafka's `ClientQuotaManage
 `ClientRequestQuotaManager`, `ControllerMutationQuotaManager`). A client beyond a quota is answered
 at once with the throttle time, and then its connection is not read from for as long (KIP-219). A
 fetch beyond it is answered without records, and they are not counted.
-
-A client does not end its throttle by closing the connection, as it may with Apache's brokers: what
-is left of it, the next request of a later connection waits for, where waiting is all that holds a
-client back (`OUTLASTING`).
 """
 
 from collections.abc import Callable, Iterator
@@ -28,7 +24,6 @@ from barnabas_broker.cluster.quota_entity import (
 from barnabas_broker.quota.manager import QuotaManager
 from barnabas_broker.quota.rates import INT_MAX, BucketSensor, RateSensor
 from barnabas_kafka.errors import ErrorCode, KafkaError
-from barnabas_kafka.protocol.registry import ApiKey
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
 
@@ -36,29 +31,12 @@ NS_PER_PERCENT: Final = 10_000_000
 """A request that takes a hundredth of a second takes one percent of a thread for that second."""
 
 
-_PRODUCE: Final = int(ApiKey.PRODUCE)
-
-OUTLASTING: Final = frozenset(
-    map(
-        int,
-        (
-            ApiKey.PRODUCE,
-            ApiKey.CREATE_TOPICS,
-            ApiKey.DELETE_TOPICS,
-            ApiKey.CREATE_PARTITIONS,
-        ),
-    )
-)
-"""Requests that are served before their client is throttled; changes of topics are in versions that
-do not know the error. A Fetch beyond its quota gets nothing, and followers fetch as clients do."""
-
-
 class ClientQuotas:
     """What is set, and what is used of it. On the event loop."""
 
     __slots__ = (
-        "_clock_ms", "_unserved_until_ms", "_window_s", "_windows", "active", "fetch",
-        "mutations", "produce", "request",
+        "_clock_ms", "_window_s", "_windows", "active", "fetch", "mutations",
+        "produce", "request",
     )  # fmt: skip
 
     def __init__(
@@ -92,7 +70,6 @@ class ClientQuotas:
         self.mutations = QuotaManager(bucket)
         #: whether any quota exists; a request without one costs no more than this check
         self.active = False
-        self._unserved_until_ms = 0
         self.take(configs)
 
     def take(self, configs: QuotaConfigs) -> None:
@@ -156,37 +133,6 @@ class ClientQuotas:
         sensor = self.request.sensor(user, client_id, now_ms)
         return 0 if sensor is None else sensor.record(spent_ns / NS_PER_PERCENT, now_ms)
 
-    @property
-    def has_unserved(self) -> bool:
-        """Whether there may be throttles whose connections have closed."""
-        until_ms = self._unserved_until_ms
-        return until_ms > 0 and until_ms > self._clock_ms()
-
-    def leave_unserved(
-        self, api_key: int, user: str, client_id: str | None, throttle_ms: int
-    ) -> None:
-        """A connection has closed so long before the end of a throttle for such a request."""
-        now_ms = self._clock_ms()
-        sensor = self._sensor(api_key, user, client_id, now_ms)
-        if sensor is not None:
-            sensor.unserved.add(throttle_ms, now_ms)
-            self._unserved_until_ms = max(self._unserved_until_ms, now_ms + throttle_ms)
-
-    def take_unserved(self, api_key: int, user: str, client_id: str | None) -> int:
-        """How long such a request of a client has to wait for what another connection left."""
-        now_ms = self._clock_ms()
-        sensor = self._sensor(api_key, user, client_id, now_ms)
-        return 0 if sensor is None else sensor.unserved.take(now_ms)
-
-    def _sensor(
-        self, api_key: int, user: str, client_id: str | None, now_ms: int
-    ) -> RateSensor | BucketSensor | None:
-        """What counts such requests of a client."""
-        if api_key != _PRODUCE:
-            return self.mutations.sensor(user, client_id, now_ms)
-        sensor = self.produce.sensor(user, client_id, now_ms)
-        return self.request.sensor(user, client_id, now_ms) if sensor is None else sensor
-
 
 class MutationQuota:
     """What one request may change of topics.
@@ -194,12 +140,12 @@ class MutationQuota:
     Used in the controller's thread, or on the event loop of a broker that has asked the controller.
     """
 
-    __slots__ = ("_clock_ms", "_sensor", "_throttled_until_ms", "strict")
+    __slots__ = ("_clock_ms", "_sensor", "_strict", "_throttled_until_ms")
 
     def __init__(self, sensor: BucketSensor, *, strict: bool, clock_ms: Callable[[], int]) -> None:
         """Not `strict`: for versions that do not know the error and are throttled afterwards."""
         self._sensor = sensor
-        self.strict: Final = strict
+        self._strict = strict
         self._clock_ms = clock_ms
         self._throttled_until_ms = 0
 
@@ -210,10 +156,10 @@ class MutationQuota:
         """
         now_ms = self._clock_ms()
         sensor = self._sensor
-        throttled_ms = sensor.wait_ms(now_ms) if self.strict else sensor.record(partitions, now_ms)
+        throttled_ms = sensor.wait_ms(now_ms) if self._strict else sensor.record(partitions, now_ms)
         if throttled_ms:
             self._throttled_until_ms = now_ms + throttled_ms
-        if self.strict:
+        if self._strict:
             if throttled_ms:
                 raise KafkaError(
                     ErrorCode.THROTTLING_QUOTA_EXCEEDED,
@@ -283,16 +229,6 @@ class Usage:
     def exempt(self) -> None:
         """What brokers ask each other is not counted."""
         self.settled = True
-
-    def leave_unserved(self, api_key: int, throttle_ms: int) -> None:
-        """Its connection has closed so long before the end of its throttle."""
-        changes = self.mutations
-        if api_key == _PRODUCE or (changes is not None and not changes.strict):
-            self._quotas.leave_unserved(api_key, self._user, self.client_id, throttle_ms)
-
-    def unserved_ms(self, api_key: int) -> int:
-        """For how long it has to wait first, as an earlier connection of its client did not."""
-        return self._quotas.take_unserved(api_key, self._user, self.client_id)
 
     def produced(self, *, answered: bool) -> None:
         """The request was a Produce; without an answer only its bytes count."""

@@ -25,20 +25,14 @@ from barnabas_broker.security.principals import ANONYMOUS, Principal
 from barnabas_broker.server.process.fair_queue import flow_of
 from barnabas_broker.server.requests import handlers as handlers_package
 from barnabas_broker.server.requests.api_metrics import ApiMetrics, RequestMetrics
-from barnabas_broker.server.requests.client_quotas import OUTLASTING, ClientQuotas, Usage
+from barnabas_broker.server.requests.client_quotas import ClientQuotas, Usage
 from barnabas_broker.server.requests.error_responses import error_response, needs_request
 from barnabas_broker.server.requests.handler import Handler, UnanswerableError
 from barnabas_broker.server.requests.handlers.api_versions import unsupported_version_response
 from barnabas_broker.server.requests.large_requests import Ending, LargeRequests
 from barnabas_broker.server.requests.pending_responses import PendingResponse
 from barnabas_broker.server.requests.request_context import RequestContext
-from barnabas_broker.server.requests.throttling import (
-    Unserved,
-    check_unserved,
-    settle,
-    settle_unanswered,
-    unserved_of,
-)
+from barnabas_broker.server.requests.throttling import settle, settle_unanswered
 from barnabas_broker.server.transport.outbound import Item
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.protocol import codec, registry
@@ -85,7 +79,7 @@ _AT_CONTROLLER: Final = frozenset(
 """APIs whose large requests wait for the controller or ZooKeeper, and for each other only."""
 
 
-def _throttle_nothing(_throttle_ms: int, _unserved: Unserved) -> None:
+def _throttle_nothing(_throttle_ms: int) -> None:
     """The throttle of a caller without a connection."""
 
 
@@ -108,8 +102,8 @@ class Caller:
     principal: Principal
     authenticator: Authenticator | None = None
     """The SASL exchange that authenticated it, and may again; None without SASL."""
-    throttle: Callable[[int, Unserved], None] = _throttle_nothing
-    """Stops reading from the connection for so many milliseconds, and notes what it leaves."""
+    throttle: Callable[[int], None] = _throttle_nothing
+    """Stops reading from the connection for so many milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +210,7 @@ class Dispatcher:
 
         Returns what to send, what to wait for, or None where the request has no response. Bytes
         alone may be sent a little later, in a burst with others.
-        Raises DecodeError for malformed requests, UnanswerableError where the connection must end,
-        ThrottledError where the request is to be served later, from its beginning.
+        Raises DecodeError for malformed requests, UnanswerableError where the connection must end.
         """
         if len(frame) < HEAD.size:
             raise codec.DecodeError(f"a request of {len(frame)} bytes has no room for its header")
@@ -246,7 +239,9 @@ class Dispatcher:
             self._broker,
         )
         if self._quotas.active:
-            call.usage = self._usage(call, frame, header_versions[0], began_ns)
+            call.usage = Usage(
+                self._quotas, caller.principal.name, None, size=len(frame), began_ns=began_ns
+            )
         handler = route.handler
         refused = handler.too_large and handler.too_large(len(frame), call)
         if refused is not None:
@@ -263,17 +258,6 @@ class Dispatcher:
         client_id, body = decode_client(frame, 0, header_versions[0])
         call.identify(client_id)
         return self._finish(route, call, began_ns, self._handled(route, call, frame, body), caller)
-
-    def _usage(
-        self, call: RequestContext, frame: memoryview, header_version: int, began_ns: int
-    ) -> Usage:
-        """What counts what the request uses. Raises ThrottledError where it has to wait first."""
-        quotas = self._quotas
-        usage = Usage(quotas, call.principal.name, None, size=len(frame), began_ns=began_ns)
-        if call.api_key in OUTLASTING and quotas.has_unserved:
-            call.usage = usage
-            check_unserved(call, usage, decode_client(frame, 0, header_version)[0])
-        return usage
 
     def _handled(self, route: Route, call: RequestContext, frame: memoryview, body: int) -> Any:
         """The handler's answer to a request whose body begins there, or a future of it."""
@@ -350,7 +334,7 @@ class Dispatcher:
         if usage is not None:
             answer = settle(route.api, call, answer)
             if usage.throttle_ms:
-                caller.throttle(usage.throttle_ms, unserved_of(call, usage))
+                caller.throttle(usage.throttle_ms)
         encoded = None if answer is None else _encoded(route, call, answer)
         route.metrics.served(call.version, perf_counter_ns() - began_ns)
         return encoded
@@ -417,7 +401,7 @@ def _sent(
         items.metrics, items.began_ns = route.metrics, began_ns
         return items
     if call.usage is not None and call.usage.throttle_ms:
-        caller.throttle(call.usage.throttle_ms, unserved_of(call, call.usage))
+        caller.throttle(call.usage.throttle_ms)
     route.metrics.served(call.version, perf_counter_ns() - began_ns)
     return items or None
 

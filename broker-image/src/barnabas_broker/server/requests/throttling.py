@@ -1,8 +1,6 @@
 """Counts what a request has used once its response is known, and writes the throttle time there."""
 
 import re
-from collections.abc import Callable
-from functools import partial
 from typing import Any, Final
 
 from barnabas_broker.security.acls import AclOperation
@@ -27,38 +25,11 @@ EXEMPT: Final = frozenset(
 )
 """What brokers ask of each other; a client that may not ask it is not exempt."""
 
-Unserved = Callable[[int], None]
-"""Takes note of the rest of a throttle in milliseconds, whose connection has closed."""
-
 OF_BROKER: Final = re.compile(r"broker-\d+-to-controller")
 """The client ids by which brokers ask the controller."""
 
 _CLUSTER_ACTION: Final = AclOperation.CLUSTER_ACTION
 _PRODUCE: Final = int(ApiKey.PRODUCE)
-
-
-class ThrottledError(Exception):
-    """A request has to wait: its client has closed a connection that was throttled."""
-
-    def __init__(self, throttle_ms: int, unserved: Unserved) -> None:
-        super().__init__(throttle_ms)
-        self.throttle_ms = throttle_ms
-        self.unserved = unserved
-
-
-def check_unserved(call: RequestContext, usage: Usage, client_id: str | None) -> None:
-    """Raise ThrottledError where a request has to wait before it is served (`OUTLASTING`)."""
-    call.identify(client_id)
-    if call.api_key == ApiKey.CREATE_TOPICS and exempt_broker(call):
-        return
-    throttle_ms = usage.unserved_ms(call.api_key)
-    if throttle_ms:
-        raise ThrottledError(throttle_ms, unserved_of(call, usage))
-
-
-def unserved_of(call: RequestContext, usage: Usage) -> Unserved:
-    """What to call with the rest of a throttle if its connection closes before."""
-    return partial(usage.leave_unserved, call.api_key)
 
 
 def exempt_broker(call: RequestContext) -> bool:
@@ -96,13 +67,11 @@ def settle_unanswered(call: RequestContext, *, left: bool) -> None:
     """Count a request that is not answered; `left`: because its client was quicker to leave.
 
     Its time counts then, or a client that never waits would have no limit. A Produce that wants no
-    answer counts by its bytes alone, as in Kafka. Its connection ends, and leaves its throttle.
+    answer counts by its bytes alone, as in Kafka.
     """
     usage = call.usage
     if usage is not None and not usage.settled:
         _count(usage, call, answered=left)
-        if usage.throttle_ms:
-            usage.leave_unserved(call.api_key, usage.throttle_ms)
 
 
 def _count(usage: Usage, call: RequestContext, *, answered: bool) -> None:

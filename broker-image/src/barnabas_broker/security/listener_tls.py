@@ -167,6 +167,9 @@ class _Of:
     def store(self, location: Key[Any], kind: Key[Any], password: Key[Any]) -> Store:
         """A store file; where no type is given, its name says it, else it is JKS as in Java."""
         path = Path(self(location))
+        if path.exists() and not path.is_file():
+            # It would be read for ever, a named pipe that nobody writes to or /dev/zero.
+            raise self.error(location, "it is no file")
         given = self(kind)
         named = self._settings.own_of_listener(self._listener, kind) or self._settings.given(
             kind.name

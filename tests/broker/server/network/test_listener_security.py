@@ -1,5 +1,6 @@
 """Brokers of a cluster that connect to each other with TLS and SASL, in this process."""
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -236,11 +237,34 @@ def test_stores_that_a_listener_could_not_use_are_refused(tmp_path: Path) -> Non
         assert alter(wire, f"{prefix}.keystore.location", store, of="0") == ErrorCode.NONE
 
 
+def test_a_listener_refuses_what_it_could_not_use(tmp_path: Path) -> None:
+    """A pipe would be read for ever, by the controller's thread; and brokers need a login."""
+    write_stores(tmp_path, Certificate("authority"))
+    os.mkfifo(tmp_path / "pipe.pem")
+    prefix = "listener.name.brokers"
+    with running_alone(tmp_path) as node, connect(node, "PLAINTEXT") as wire:
+        for store in ("keystore", "truststore"):
+            code = alter(wire, f"{prefix}.ssl.{store}.location", str(tmp_path / "pipe.pem"), of="0")
+            assert code == ErrorCode.INVALID_REQUEST, store
+        module = f'{PLAIN_MODULE} required user_broker="secret";'
+        name = f"{prefix}.plain.sasl.jaas.config"
+        assert alter(wire, name, module, of="0") == ErrorCode.INVALID_REQUEST
+        assert alter(wire, "ssl.enabled.protocols", "TLSv1", of="0") == ErrorCode.INVALID_REQUEST
+        # What has nothing to do with stores changes although one cannot be read at the moment.
+        (tmp_path / "broker.pem").unlink()
+        assert alter(wire, f"{prefix}.max.connections", "10", of="0") == ErrorCode.NONE
+
+
 @contextmanager
 def running_alone(directory: Path) -> Iterator[BrokerServer]:
     """Broker 0 on a ZooKeeper."""
     with started(directory / "zookeeper") as (_, zookeeper):
-        given = {**settings(directory), "broker.id": "0", "zookeeper.connect": zookeeper}
+        given = {
+            **settings(directory),
+            "broker.id": "0",
+            "zookeeper.connect": zookeeper,
+            "password.encoder.secret": "secret",
+        }
         with running_node(directory / "0", given) as node:
             yield node
 

@@ -20,7 +20,6 @@ from barnabas_broker.security.bearer_settings import (
 from barnabas_broker.security.listener_tls import (
     FileState,
     ListenerTls,
-    client_context,
     listener_tls,
     store_files,
 )
@@ -43,7 +42,7 @@ from barnabas_broker.server.process.startup import StartupError
 from barnabas_broker.server.process.supervised_tasks import background
 from barnabas_broker.server.requests.broker_services import BrokerServices
 from barnabas_kafka.errors import ErrorCode, KafkaError
-from barnabas_kafka.settings.broker import BrokerSettings
+from barnabas_kafka.settings.broker import BrokerSettings, find_key
 from barnabas_kafka.settings.definitions import SettingError
 from barnabas_kafka.settings.listeners import Listener as Address
 
@@ -155,18 +154,29 @@ class ListenerSecurity:
 
         Stored, they would keep the broker from starting.
         """
-        prefix = f"listener.name.{self._name.lower()}."
-        if not any(name.startswith(prefix) for name in changed):
+        if not any(self._is_concerned(name) for name in changed):
             return
         try:
             tls = listener_tls(settings, self._name) if self._protocol.tls else None
-            if tls is not None and self.client is not None:
-                client_context(settings, self._name, tls)
             if self._protocol.sasl:
                 listener_sasl(settings, self._name, self._sections)
+            if self.client is not None:
+                from barnabas_broker.security.client_security import client_security
+
+                client_security(
+                    settings, self._name, self._protocol,
+                    tls=tls, sections=self._sections, tokens=lambda _: str,
+                )  # fmt: skip
         except (SettingError, StoreError) as error:
             reason = f"Listener {self._name} cannot use these settings: {error}"
             raise KafkaError(ErrorCode.INVALID_REQUEST, reason) from error
+
+    def _is_concerned(self, name: str) -> bool:
+        """Whether a setting, of this listener or of all, has to do with TLS or SASL."""
+        key = find_key(name)
+        if key is None or not key.name.startswith(("ssl.", "sasl.")):
+            return False
+        return name == key.name or name.startswith(f"listener.name.{self._name.lower()}.")
 
     def _read(self, settings: BrokerSettings) -> None:
         tls = sasl = client = None

@@ -168,7 +168,7 @@ class _Of:
         """A store file; where no type is given, its name says it, else it is JKS as in Java."""
         path = Path(self(location))
         if path.exists() and not path.is_file():
-            # It would be read for ever, a named pipe that nobody writes to or /dev/zero.
+            # Reading it may never end: a named pipe without a writer, or /dev/zero.
             raise self.error(location, "it is no file")
         given = self(kind)
         named = self._settings.own_of_listener(self._listener, kind) or self._settings.given(

@@ -11,7 +11,7 @@ import json
 from base64 import b64encode
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -21,7 +21,7 @@ from e2e.cluster import Cluster
 from e2e.load import Load
 from e2e.quickstart import FIXTURES, MAIN
 from e2e.test_authorities import handshake
-from e2e.test_users import shown_certificate
+from e2e.test_users import more, processes, shown_certificate
 from tests.waiting import RUN, SETTLE, seconds
 
 pytestmark = pytest.mark.soak
@@ -81,30 +81,9 @@ def pending(cluster: Cluster) -> str:
     return "".join(each["message"] for each in conditions if each["type"] == "Reconciling")
 
 
-def processes(cluster: Cluster) -> dict[str, Any]:
-    """The cluster's pods with how often a container of each was restarted."""
-    return {
-        pod["metadata"]["uid"]: [
-            each["restartCount"] for each in pod["status"]["containerStatuses"]
-        ]
-        for pod in cluster.list("pod", namespace=MAIN, selector=INSTANCE)
-    }
-
-
-def more(cluster: Cluster, load: Load) -> None:
-    """Until another hundred records were acknowledged."""
-    wanted = len(load.acknowledged) + 100
-    cluster.wait_for(
-        f"{wanted} acknowledged records",
-        lambda: len(load.acknowledged),
-        until=lambda count: count >= wanted,
-        namespaces=(MAIN,),
-    )
-
-
 def test_an_issuer_signs_and_renews_what_a_listener_shows(issued: Cluster) -> None:
     """The cluster is Ready without it; clients trust its authority alone; nothing is restarted."""
-    given, running = users.client(issued, "scribe"), processes(issued)
+    given, running = users.client(issued, "scribe"), processes(issued, INSTANCE)
     own = shown_certificate(given)
     # cert-manager's own words, which are those of the Certificate.
     assert f"is not issued yet by Issuer corporate: {NO_SECRET}" in pending(issued)
@@ -129,7 +108,7 @@ def test_an_issuer_signs_and_renews_what_a_listener_shows(issued: Cluster) -> No
     assert load.failures == []
     found = kafka.read({**trusting, "group.id": "scribe"}, "letters", limit_s=seconds(SETTLE))
     assert {place: found.get(place) for place in load.acknowledged} == load.acknowledged
-    assert processes(issued) == running
+    assert processes(issued, INSTANCE) == running
     issued.wait_ready("kafkacluster/issued", namespace=MAIN)
 
 

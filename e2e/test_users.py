@@ -83,14 +83,14 @@ def read(cluster: Cluster) -> dict[kafka.Place, kafka.Record]:
     return kafka.read(given, "invoices", limit_s=seconds(SETTLE))
 
 
-def processes(cluster: Cluster) -> dict[str, tuple[str, int]]:
+def processes(cluster: Cluster, selector: str = INSTANCE) -> dict[str, tuple[str, int]]:
     """The cluster's pods with how often a container of each was restarted."""
     return {
         pod["metadata"]["name"]: (
             pod["metadata"]["uid"],
             sum(each["restartCount"] for each in pod["status"]["containerStatuses"]),
         )
-        for pod in cluster.list("pod", namespace=MAIN, selector=INSTANCE)
+        for pod in cluster.list("pod", namespace=MAIN, selector=selector)
     }
 
 

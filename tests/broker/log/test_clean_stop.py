@@ -37,6 +37,16 @@ def of_partitions(asked: list[tuple[str, str]]) -> list[str]:
     return sorted(found)
 
 
+def idle_with_a_new_epoch(path: Path) -> LogDirectories:
+    """A log that was stopped cleanly, and of which only the leader epoch is new since."""
+    logs = open_directories(path)
+    fill(logs.create(PARTITIONS[0], LogConfig(), TOPIC_ID, NOW), 5)
+    logs.close(now_ms=NOW)
+    again = open_directories(path)
+    again.logs[PARTITIONS[0]].assign_epoch_start(7, 5)
+    return again
+
+
 def test_idle_logs_are_not_synced(tmp_path: Path) -> None:
     """A broker with thousands of partitions stops as fast as the few allow that have changed."""
     logs = open_directories(tmp_path)
@@ -60,11 +70,7 @@ def test_idle_logs_are_not_synced(tmp_path: Path) -> None:
 
 def test_a_new_leader_epoch_alone_syncs_no_segment(tmp_path: Path) -> None:
     """Each restart of a broker gives every partition that it leads again a new epoch."""
-    logs = open_directories(tmp_path)
-    fill(logs.create(PARTITIONS[0], LogConfig(), TOPIC_ID, NOW), 5)
-    logs.close(now_ms=NOW)
-    again = open_directories(tmp_path)
-    again.logs[PARTITIONS[0]].assign_epoch_start(7, 5)
+    again = idle_with_a_new_epoch(tmp_path)
     with watching() as syncs:
         again.close(now_ms=NOW)
     assert of_partitions(syncs.asked) == ["t-0", "t-0/leader-epoch-checkpoint"]
@@ -206,11 +212,7 @@ def test_plans_that_did_not_run_are_made_up_at_the_stop(tmp_path: Path, failed: 
 
 def test_an_idle_log_whose_flush_was_cancelled_is_synced(tmp_path: Path) -> None:
     """Nothing but its leader epoch is new, as when a change of the ISR flushes it."""
-    logs = open_directories(tmp_path)
-    fill(logs.create(PARTITIONS[0], LogConfig(), TOPIC_ID, NOW), 5)
-    logs.close(now_ms=NOW)
-    again = open_directories(tmp_path)
-    again.logs[PARTITIONS[0]].assign_epoch_start(7, 5)
+    again = idle_with_a_new_epoch(tmp_path)
     again.logs[PARTITIONS[0]].flush_plan()
     with watching() as syncs:
         again.close(now_ms=NOW)
